@@ -14,7 +14,7 @@ use crate::{
     CaptureError, Filter, Interface, Reader,
     caveats::{self, FileSummary, IncompleteFrames},
     convert::nearest,
-    filter::{Classified, Key},
+    filter::{Classified, Key, Kind},
     fit::{self, Grid},
     heads::Heads,
     measure::{Measure, Nominal, Reference},
@@ -38,12 +38,23 @@ pub struct Options {
     pub analysed: Option<u64>,
     /// Interval between frames, ns; `None` uses that of the stream's class, or the median interval.
     pub period_ns: Option<u64>,
+    /// Intervals of AVTP streams that have one of their own: stream id, and ns.
+    pub stream_periods_ns: Vec<(u64, u64)>,
     /// Bandwidth reserved for the stream, bit/s; `None` means one frame of the maximum length per period.
     pub idle_slope_bps: Option<u64>,
     /// Speed of the link, bit/s.
     pub link_bps: u64,
     /// The clock of the capture, if it is tied to gPTP; it is that of presentation times.
     pub clock: Option<CaptureClock>,
+}
+
+impl Options {
+    /// The interval between the frames of a stream as given, ns.
+    pub(crate) fn period_of(&self, key: &Key) -> Option<u64> {
+        let Kind::Avtp { stream_id, .. } = key.kind else { return self.period_ns };
+        let own = self.stream_periods_ns.iter().find(|(id, _)| *id == stream_id);
+        own.map(|(_, ns)| *ns).or(self.period_ns)
+    }
 }
 
 /// The results of an analysis.
@@ -128,7 +139,7 @@ fn first_pass(from: &mut dyn Read, options: &Options) -> Result<(FileSummary, St
             last_ns.resize(interface + 1, None);
         }
         last_ns[interface] = last_ns[interface].max(packet.at_ns);
-        streams.add(&options.filter, &packet, options.period_ns);
+        streams.add(&packet, options);
     }
     let file = FileSummary {
         frames: reader.frames(),
@@ -167,12 +178,12 @@ fn reference(
         return Err(CaptureError::NoStamps);
     }
     let class = class_of(stream.pcp);
-    let frames = stream.frames;
+    let (frames, asked_ns) = (stream.frames, options.period_of(&stream.key));
     let tracked = stream.track.finish().ok_or(CaptureError::TooFew { frames })?;
-    let known_ns = options.period_ns.or(class.map(|(ns, _)| ns));
+    let known_ns = asked_ns.or(class.map(|(ns, _)| ns));
     let resolution_ns = resolution_ns.max(found_resolution_ns(&tracked));
     let (grid, skips) = fit(&tracked, known_ns, resolution_ns);
-    let nominal = nominal(options.period_ns, class, &grid, resolution_ns);
+    let nominal = nominal(asked_ns, class, &grid, resolution_ns);
     let lateness_unknown = match skips {
         Skips::Unknown => Some(format!(
             "the frames are {} apart on average, and so unevenly that the talker probably skipped slots: which ones is not \

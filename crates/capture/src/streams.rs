@@ -6,9 +6,9 @@ use frames::{Class, Content, Head, Mac, Protocol};
 use record::{CapturedStream, PeriodSource, grouped};
 
 use crate::{
-    Packet,
+    Options, Packet,
     copies::Copies,
-    filter::{Classified, Filter, Key, Kind, Unmatched, is_whole},
+    filter::{Classified, Key, Kind, Unmatched, is_whole},
     heads::Heads,
     sequence::Number,
     track::Track,
@@ -66,17 +66,17 @@ pub(crate) struct Stream {
 impl Streams {
     /// Adds a frame.
     #[inline]
-    pub(crate) fn add(&mut self, filter: &Filter, packet: &Packet, period_ns: Option<u64>) {
+    pub(crate) fn add(&mut self, packet: &Packet, options: &Options) {
         match self.heads.find(packet) {
             Some((index, content)) => self.all[index].add(packet, &content),
-            None => self.add_by_key(filter, packet, period_ns),
+            None => self.add_by_key(packet, options),
         }
     }
 
     /// Adds a frame whose head is not known.
-    fn add_by_key(&mut self, filter: &Filter, packet: &Packet, period_ns: Option<u64>) {
-        match filter.classify(packet) {
-            Ok(Classified { key, head, content }) => match self.find(key, &head, period_ns) {
+    fn add_by_key(&mut self, packet: &Packet, options: &Options) {
+        match options.filter.classify(packet) {
+            Ok(Classified { key, head, content }) => match self.find(key, &head, options) {
                 Some(index) => {
                     self.heads.learn(packet, &head, &content, index);
                     self.all[index].add(packet, &content);
@@ -89,7 +89,7 @@ impl Streams {
         }
     }
 
-    fn find(&mut self, key: Key, head: &Head, period_ns: Option<u64>) -> Option<usize> {
+    fn find(&mut self, key: Key, head: &Head, options: &Options) -> Option<usize> {
         let known = if self.all.len() <= LINEAR_SEARCH_MAX {
             self.all.iter().position(|stream| stream.key == key)
         } else {
@@ -98,7 +98,7 @@ impl Streams {
         known.or_else(|| {
             (self.all.len() < STREAMS_MAX).then(|| {
                 self.index.insert(key, self.all.len());
-                self.all.push(Stream::new(key, head, period_ns));
+                self.all.push(Stream::new(key, head, options.period_of(&key)));
                 self.all.len() - 1
             })
         })

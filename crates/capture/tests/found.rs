@@ -50,6 +50,20 @@ fn finds_nothing_in_a_clean_capture() {
 }
 
 #[test]
+fn each_stream_can_have_a_period_of_its_own() {
+    let file = pcap(LITTLE, true, 1, &Talker::new(1).steady(10_000));
+    let options = |of_stream: u64| {
+        let stream_periods_ns = vec![(7, 4_000_000), (of_stream, 125_000)];
+        Options { period_ns: Some(1_000_000), stream_periods_ns, ..OPTIONS }
+    };
+    let own = analysed(&file, &options(support::stream(1).stream_id)).unwrap().capture;
+    assert_clean(&own);
+    assert_eq!((own.period.nominal_ns, own.period.told_by), (125_000, PeriodSource::Asked));
+    let other = analysed(&file, &options(support::stream(2).stream_id)).unwrap().capture;
+    assert_ne!(other.period.nominal_ns, 125_000, "the period of another stream does not apply");
+}
+
+#[test]
 fn finds_late_frames() {
     let mut talker = Talker::new(1);
     let mut frames = talker.steady(20_000);

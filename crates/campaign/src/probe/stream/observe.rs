@@ -100,6 +100,7 @@ pub(crate) fn add_capture(record: &mut Record, stream: &StreamProbe, record_path
         filter: capture::Filter::default(),
         analysed: u64::from_str_radix(&identity.stream_id, 16).ok(),
         period_ns: record.phases.first().map(|phase| phase.period_ns),
+        stream_periods_ns: periods_ns(record, stream),
         idle_slope_bps: None,
         link_bps: stream.interface().and_then(|name| link_bps(root, name)).unwrap_or(LINK_BPS),
         // The presentation times are those of the talker's clock, and the stamps those of the system clock.
@@ -109,6 +110,17 @@ pub(crate) fn add_capture(record: &mut Record, stream: &StreamProbe, record_path
         Ok(analysis) => add(record, stream.observed_at(), analysis),
         Err(error) => add_failure(record, &path, &error.to_string()),
     }
+}
+
+/// The period of each stream of the run whose id is known, ns. A talker can have several.
+fn periods_ns(record: &Record, stream: &StreamProbe) -> Vec<(u64, u64)> {
+    let talkers = record.series.iter().filter_map(|series| Some((series, series.kind.talker()?)));
+    let sent = talkers.flat_map(|(series, talker)| {
+        let ids = talker.streams.iter().map(|sent| &sent.stream_id).chain([&talker.identity.stream_id]);
+        ids.filter_map(|id| Some((u64::from_str_radix(id, 16).ok()?, series.period_ns)))
+    });
+    let heard = stream.heard.iter().map(|named| (named.stream_id, named.period_ns));
+    heard.chain(sent).collect()
 }
 
 /// Adds the analysis of the capture to the record.
