@@ -1,7 +1,7 @@
 //! Round trips: key figures, and tables of outcomes and times.
 
 use analysis::{format_ns, when};
-use record::{Record, RoundTrip, Series, grouped};
+use record::{ROUND_TRIP, Record, RoundTrip, Series, grouped};
 
 use super::figure::{Key, Part, Table};
 use crate::round_trip::{TIMES, longest, outcomes, remarks, times, title};
@@ -28,13 +28,18 @@ fn view(series: &Series, round_trip: &RoundTrip) -> Part {
     ];
     let notes = [remarks(round_trip)].into_iter().chain(longest(series)).collect();
     Part {
-        name: "Round trips".to_owned(),
+        name: name(series),
         title: title(series, round_trip),
         tables,
         more: Vec::new(),
         notes,
         only_on_screen: false,
     }
+}
+
+/// The short name of a section: that of one of several traffic classes has its name.
+fn name(series: &Series) -> String {
+    if series.role == ROUND_TRIP { "Round trips".to_owned() } else { format!("Round trips of {}", series.role) }
 }
 
 /// The key figures; empty for records without round trips.
@@ -53,4 +58,15 @@ pub fn keys(record: &Record) -> Vec<Key> {
         keys.push(Key { label: "not sent", value: grouped(sum(RoundTrip::not_sent)), detail });
     }
     keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_of_traffic_classes_have_different_names() {
+        let of = |role: &str| name(&Series { role: role.to_owned(), ..Series::default() });
+        assert_eq!([of(ROUND_TRIP), of("alarm")], ["Round trips", "Round trips of alarm"]);
+    }
 }

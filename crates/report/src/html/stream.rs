@@ -82,6 +82,12 @@ fn of_listeners(listeners: &[(&Series, &Listener)]) -> Vec<Key> {
         let detail = where_and_when(series, listener.max_gap_at_ns);
         Key { label: "largest gap", value: unsigned(max_ns), detail }
     }));
+    let margins = || listeners.iter().filter_map(|(_, listener)| listener.one_way.as_ref()?.margin.as_ref());
+    let late = margins().map(|margin| margin.late).fold(0, u64::saturating_add);
+    if let Some(smallest_ns) = margins().map(|margin| margin.min_ns).min().filter(|_| late > 0) {
+        let detail = format!("listener, after their presentation time by up to {}", format_ns(-smallest_ns));
+        keys.push(Key { label: "too late to present", value: grouped(late), detail });
+    }
     keys
 }
 
@@ -93,7 +99,7 @@ fn where_and_when(series: &Series, at_ns: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::SeriesKind;
+    use record::{OneWay, PresentationMargin, SeriesKind};
 
     #[test]
     fn the_key_figures_are_those_of_the_answer() {
@@ -106,7 +112,10 @@ mod tests {
             max_delta_ns: Some(4_250_000),
             ..Talker::default()
         };
-        let listener = Listener { frames: 31_066, lost: 2, max_gap_ns: Some(8_250_000), ..Listener::default() };
+        let margin = Some(PresentationMargin { min_ns: -85_000, late: 3, ..PresentationMargin::default() });
+        let one_way = Some(OneWay { margin, ..OneWay::default() });
+        let listener =
+            Listener { frames: 31_066, lost: 2, max_gap_ns: Some(8_250_000), one_way, ..Listener::default() };
         let ends = [Stream::Talker(Box::new(talker)), Stream::Listener(Box::new(listener))];
         let series = ends.map(|end| Series { kind: SeriesKind::Stream(end), missed: 7, ..Series::default() });
         let record = Record { series: series.into(), ..Record::default() };
@@ -119,7 +128,8 @@ mod tests {
                 ("largest lateness", "4.25 ms"),
                 ("not sent", "935"),
                 ("lost", "2"),
-                ("largest gap", "8.25 ms")
+                ("largest gap", "8.25 ms"),
+                ("too late to present", "3")
             ]
         );
         let answer = crate::headline::headline(&record).text.replace(',', "");

@@ -111,6 +111,25 @@ fn every_stream_of_a_pair_is_counted_to_its_end() {
 }
 
 #[test]
+fn a_talker_of_a_pair_claims_its_addresses_by_maap() {
+    let _alone = alone();
+    let ends = VethPair::create().unwrap();
+    let far = machine_at(&ends.far, "");
+    let (_, record) = stream(&ends, &far, 0, "--maap --streams 2 --unique-id 7 --period 1ms --duration 1s");
+    let listener = assert_all_frames_counted(&record);
+    let talker = record.series[0].kind.talker().unwrap();
+    let maap = talker.maap.as_ref().expect("the record of MAAP");
+    let [claimed] = &maap.claimed[..] else { panic!("{maap:?}") };
+    assert_eq!((claimed.count, &claimed.lost_at_ns, maap.conflict_count), (2, &None, 0));
+    // From the pool of IEEE 1722, table B.9, not the address of a talker without MAAP.
+    assert!(claimed.first.starts_with("91:e0:f0:00:"), "{maap:?}");
+    let sent: Vec<_> = talker.streams.iter().map(|stream| stream.destination.as_str()).collect();
+    assert_eq!((sent[0], listener.identity.destination.as_str()), (claimed.first.as_str(), claimed.first.as_str()));
+    let heard: Vec<_> = listener.streams.iter().map(|stream| stream.destination.as_str()).collect();
+    assert_eq!((heard.len(), &heard), (2, &sent), "the far end hears the claimed addresses");
+}
+
+#[test]
 fn two_machines_have_no_one_way_times() {
     let _alone = alone();
     // Delays of different length at the begin and the end look like drift.
