@@ -19,7 +19,10 @@ use std::collections::BTreeMap;
 
 use record::{
     Figures, Versus,
-    versus::{Change, Differs, Measure, MeasureEffect, PassDifference, PercentileRatio, RoundOrder, Side, VersusGroup},
+    versus::{
+        Across, AcrossGroup, AcrossStep, Change, Differs, Measure, MeasureEffect, PassDifference, PercentileRatio,
+        RoundOrder, Side, VersusGroup,
+    },
 };
 
 use self::{
@@ -28,7 +31,7 @@ use self::{
 };
 use crate::compare::{name_of, nearest_conditions};
 
-pub use self::side::Records;
+pub use self::side::{Records, condition, condition_names};
 
 /// Probability that chance alone leads to a judgement, at most.
 const ALPHA: f64 = 0.05;
@@ -42,6 +45,40 @@ pub const LEAST_RATIO: f64 = 0.2;
 /// Compares side `b` with side `a`. `least_ratio` is the relative difference that the rounds should be able to show.
 #[must_use]
 pub fn versus(a: &Records, b: &Records, least_ratio: f64) -> Versus {
+    one_of(1, a, b, least_ratio)
+}
+
+/// Compares each value of a condition with the one before it; the records of each are in their order.
+#[must_use]
+pub fn across(what: &str, sides: &[(String, Records)], least_ratio: f64) -> Across {
+    let comparisons = sides.len().saturating_sub(1);
+    let step = |(index, (value, records)): (usize, &(String, Records))| AcrossStep {
+        value: value.clone(),
+        rounds: records.len() as u64,
+        groups: records.groups.iter().map(medians).collect(),
+        versus: index
+            .checked_sub(1)
+            .map(|before| Box::new(one_of(comparisons, &sides[before].1, records, least_ratio))),
+    };
+    Across {
+        schema: record::versus::ACROSS_SCHEMA.to_owned(),
+        what: what.to_owned(),
+        steps: sides.iter().enumerate().map(step).collect(),
+        ..Across::default()
+    }
+}
+
+/// The medians of the rounds of a group.
+fn medians(group: &Group) -> AcrossGroup {
+    let of = |measure: Measure| {
+        let values = group.rounds.iter().filter_map(|round| round.values.get(&measure).copied());
+        Some((measure, median(values.collect())?))
+    };
+    AcrossGroup { conditions: group.conditions.clone(), medians: Measure::ALL.into_iter().filter_map(of).collect() }
+}
+
+/// Compares two sides as one of so many comparisons, whose intervals are right together.
+fn one_of(comparisons: usize, a: &Records, b: &Records, least_ratio: f64) -> Versus {
     let order = order(a, b);
     let candidates: Vec<Figures> = b.groups.iter().map(|group| group.conditions.clone()).collect();
     let (mut pairs, mut alone): (Vec<(&Group, &Group)>, Vec<String>) = (Vec::new(), Vec::new());
@@ -56,7 +93,7 @@ pub fn versus(a: &Records, b: &Records, least_ratio: f64) -> Versus {
     alone.extend(left.map(|group| name_of(&group.conditions)));
     let tests: usize =
         pairs.iter().map(|(a, b)| Measure::ALL.into_iter().filter(|&m| is_judged(a, b, m)).count()).sum();
-    let mut shift = Shift::new(ALPHA / tests.max(1) as f64, least_ratio);
+    let mut shift = Shift::new(ALPHA / (tests * comparisons).max(1) as f64, least_ratio);
     let groups: Vec<VersusGroup> = pairs.iter().map(|(a, b)| compared(a, b, order, &mut shift)).collect();
     Versus {
         schema: record::versus::VERSUS_SCHEMA.to_owned(),

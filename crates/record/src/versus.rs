@@ -45,6 +45,50 @@ pub struct Versus {
     pub extra: Extra,
 }
 
+/// The same measurement at several values of one condition, each compared with the one before it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Across {
+    /// Name and version of the format: `punctual.across/1`.
+    pub schema: String,
+    /// The program that wrote the document.
+    pub tool: Tool,
+    /// When this document was written, RFC 3339.
+    pub written_at: String,
+    /// The condition: `kernel`.
+    pub what: String,
+    /// Its values: versions and numbers in their order.
+    pub steps: Vec<AcrossStep>,
+    /// Fields that a newer version wrote.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Name and version of the format of [`Across`].
+pub const ACROSS_SCHEMA: &str = "punctual.across/1";
+
+/// The rounds at one value of the condition.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct AcrossStep {
+    /// The value; `unknown` is one.
+    pub value: String,
+    /// Number of rounds.
+    pub rounds: u64,
+    /// Figures of each group of threads.
+    pub groups: Vec<AcrossGroup>,
+    /// The comparison with the step before; absent for the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versus: Option<Box<Versus>>,
+}
+
+/// The figures of a group of threads.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct AcrossGroup {
+    /// Its conditions.
+    pub conditions: Figures,
+    /// Medians of the rounds, ns or a share.
+    pub medians: BTreeMap<Measure, f64>,
+}
+
 /// One side.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Side {

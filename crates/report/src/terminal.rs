@@ -272,6 +272,19 @@ pub fn versus(versus: &record::Versus, full: bool, style: &Style, width: usize) 
     page.finish()
 }
 
+/// The output of `punctual compare --across`; with `quiet`, only the changes.
+///
+/// For width and text, see [`overview`].
+#[must_use]
+pub fn across(across: &record::versus::Across, quiet: bool, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    match quiet {
+        true => versus::across_headline(&mut page, across),
+        false => versus::across_page(&mut page, across),
+    }
+    page.finish()
+}
+
 /// The output of `punctual run --dry-run`: the scenarios of a campaign in order. `dir` is the folder of its records.
 ///
 /// For width and text, see [`overview`].

@@ -3,7 +3,7 @@
 use analysis::format_ns;
 use record::{
     Versus, counted,
-    versus::{Change, Differs, Measure, MeasureEffect, RoundOrder, Side, VersusGroup},
+    versus::{Across, AcrossStep, Change, Differs, Measure, MeasureEffect, RoundOrder, Side, VersusGroup},
 };
 
 use crate::{compare, style::Ink};
@@ -132,6 +132,79 @@ fn needed(versus: &Versus) -> Option<String> {
             format!("Rounds of each side that show {percent} % more, if they vary as these did: {}.", known.join(", "))
         }
     })
+}
+
+/// The table of a group across the values of a condition.
+pub(crate) struct AcrossTable {
+    /// Name of the group.
+    pub name: String,
+    pub headings: Vec<String>,
+    /// The value, the number of rounds, medians, and the judgement.
+    pub rows: Vec<(Vec<String>, Ink)>,
+}
+
+/// The tables of all groups across the values of a condition.
+pub(crate) fn across(across: &Across) -> Vec<AcrossTable> {
+    let mut names: Vec<String> = Vec::new();
+    for group in across.steps.iter().flat_map(|step| &step.groups) {
+        let name = compare::name(&group.conditions);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.into_iter().map(|name| across_table(across, name)).collect()
+}
+
+fn across_table(across: &Across, name: String) -> AcrossTable {
+    let group = |step: &AcrossStep| step.groups.iter().find(|group| compare::name(&group.conditions) == name).cloned();
+    let has = |measure: &Measure| {
+        across.steps.iter().any(|step| group(step).is_some_and(|group| group.medians.contains_key(measure)))
+    };
+    let measures: Vec<Measure> = Measure::ALL.into_iter().filter(has).collect();
+    let row = |step: &AcrossStep| {
+        let medians = group(step).map(|group| group.medians).unwrap_or_default();
+        let cells = measures.iter().map(|measure| match (measure, medians.get(measure)) {
+            (_, None) => "-".to_owned(),
+            (Measure::Missed, Some(&median)) => share(median),
+            (_, Some(&median)) => format_ns(analysis::rounded_ns(median)),
+        });
+        let compared = step.versus.iter().flat_map(|versus| &versus.groups);
+        let change = compared.into_iter().find(|compared| compare::name(&compared.b) == name).map(|group| group.change);
+        let (result, ink) = match change {
+            None => ("", Ink::Plain),
+            Some(Change::Better) => ("better", Ink::Good),
+            Some(Change::Worse) => ("worse", Ink::Bad),
+            Some(Change::Mixed) => ("mixed", Ink::Alarm),
+            Some(Change::NoDifference) => ("no difference", Ink::Plain),
+            Some(Change::TooFewRounds) => ("too few rounds", Ink::Quiet),
+            Some(Change::NotComparable) => ("not comparable", Ink::Quiet),
+        };
+        let first = [step.value.clone(), step.rounds.to_string()];
+        (first.into_iter().chain(cells).chain([result.to_owned()]).collect(), ink)
+    };
+    let names = measures.iter().map(|measure| measure.name().to_owned());
+    AcrossTable {
+        headings: [across.what.clone(), "rounds".to_owned()]
+            .into_iter()
+            .chain(names)
+            .chain(["against the one above".to_owned()])
+            .collect(),
+        rows: across.steps.iter().map(row).collect(),
+        name,
+    }
+}
+
+/// The changes in one sentence each.
+pub(crate) fn changes(across: &Across) -> Vec<(String, Ink)> {
+    let pairs = across.steps.windows(2).filter_map(|pair| Some((&pair[0], &pair[1], pair[1].versus.as_deref()?)));
+    let judged = pairs.filter(|(.., versus)| matches!(versus.change, Change::Better | Change::Worse | Change::Mixed));
+    judged
+        .map(|(before, after, versus)| {
+            let answer = answer(versus);
+            let sentence = answer.sentence.replacen("B is", &format!("{} is", after.value), 1);
+            (sentence.replacen("than A:", &format!("than {}:", before.value), 1), answer.ink)
+        })
+        .collect()
 }
 
 /// The figures of a group.

@@ -213,6 +213,19 @@ fn measured_cpus(record: &Record) -> String {
     crate::cpu_list::format(record.probe_series().filter_map(|series| series.cpu).collect())
 }
 
+/// The names of conditions.
+#[must_use]
+pub fn condition_names() -> Vec<&'static str> {
+    conditions(&Record::default()).into_iter().map(|(what, _)| what).collect()
+}
+
+/// The value of the condition with this name; `unknown` if the record does not contain it.
+#[must_use]
+pub fn condition(record: &Record, what: &str) -> String {
+    let found = conditions(record).into_iter().find(|(name, _)| *name == what);
+    found.and_then(|(_, value)| value).unwrap_or_else(|| UNKNOWN.to_owned())
+}
+
 /// Conditions in which the sides differ, or which vary within a side.
 pub fn differs(a: &Records, b: &Records) -> Vec<Differs> {
     let values = |records: &Records, what: &str| -> Vec<String> {
@@ -224,6 +237,5 @@ pub fn differs(a: &Records, b: &Records) -> Vec<Differs> {
         (!is_same).then(|| Differs { what: (*what).to_owned(), a, b })
     };
     // In the order of `conditions`.
-    let names: Vec<&'static str> = conditions(&Record::default()).into_iter().map(|(what, _)| what).collect();
-    names.iter().filter_map(of).collect()
+    condition_names().iter().filter_map(of).collect()
 }

@@ -18,6 +18,12 @@ pub struct Compare {
     /// The second side; `--` means the same.
     #[arg(long = "versus", value_name = "B", num_args = 1..)]
     pub b: Vec<String>,
+    /// Compare the values of this condition in their order.
+    ///
+    /// All records are grouped by it: kernel, host, governor, or another condition that `--full` lists. Each value is compared
+    /// with the one before it.
+    #[arg(long, value_name = "CONDITION", conflicts_with_all = ["b", "exports"])]
+    pub across: Option<String>,
     /// Difference that rounds should show.
     ///
     /// Without a difference, the number of rounds that would show this one is printed.

@@ -1,11 +1,11 @@
 //! `punctual compare`: two sides of records, judged.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use analysis::versus::{self, Records};
 use anyhow::Context;
 use campaign::runner::CAMPAIGN_FILE;
-use record::{Outcome, Tool, Versus, file, versus::Change};
+use record::{Outcome, Record, Tool, Versus, file, versus::Change};
 use report::export::Format;
 
 use crate::{
@@ -18,10 +18,13 @@ use crate::{
 const RECORD: &str = ".punctual.json";
 
 pub fn run(options: &Compare) -> anyhow::Result<u8> {
+    if let Some(what) = &options.across {
+        return across(what, options);
+    }
     let exports = Export::among(&options.exports, &Format::OF_VERSUS)?;
     let (a, b) = sides(options)?;
     let mut versus = versus::versus(&read(a, options)?, &read(b, options)?, options.least);
-    versus.tool = Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    versus.tool = tool();
     versus.written_at = campaign::now();
     for export in &exports {
         if let Some(bytes) = export.format().versus(&versus, &output::command_line()) {
@@ -56,18 +59,91 @@ fn sides(options: &Compare) -> anyhow::Result<(&[String], &[String])> {
 /// Reads a side. Only the figures of its records are kept.
 fn read(names: &[String], options: &Compare) -> anyhow::Result<Records> {
     let mut side = Records::default();
+    each(names, options, |name, record| side.add(name, record))?;
+    Ok(side)
+}
+
+/// Compares the values of a condition, each with the one before it.
+fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
+    if !versus::condition_names().contains(&what) {
+        let names = versus::condition_names().join(", ");
+        return Err(Usage(format!("no condition is called \"{what}\": use one of {names}")).into());
+    }
+    let mut sides: BTreeMap<Vec<Part>, (String, Records)> = BTreeMap::new();
+    each(&options.a, options, |name, record| {
+        let value = versus::condition(record, what);
+        sides.entry(parts(&value)).or_insert_with(|| (value, Records::default())).1.add(name, record);
+    })?;
+    let sides: Vec<(String, Records)> = sides.into_values().collect();
+    if let [(value, _)] = sides.as_slice() {
+        return Err(
+            Usage(format!("all records have the same {what} ({value}): name records with different ones")).into()
+        );
+    }
+    let mut across = versus::across(what, &sides, options.least);
+    across.tool = tool();
+    across.written_at = campaign::now();
+    if options.output.json {
+        let document = serde_json::to_value(&across)?;
+        output::stdout(|out| writeln!(out, "{}", output::json(&document)))?;
+    } else {
+        let quiet = options.output.quiet;
+        output::print(options.output, |style, width| report::terminal::across(&across, quiet, style, width))?;
+    }
+    let last = across.steps.last().and_then(|step| step.versus.as_deref());
+    Ok(last.map_or(0, |versus| status(versus, options.fail_if)))
+}
+
+/// A part of a value: versions and numbers have their order, not that of their characters.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Number(u64, String),
+    Text(String),
+}
+
+fn parts(value: &str) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let characters: Vec<char> = value.chars().collect();
+    for run in characters.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
+        let text: String = run.iter().collect();
+        parts.push(match text.parse() {
+            Ok(number) => Part::Number(number, text),
+            Err(_) => Part::Text(text),
+        });
+    }
+    parts
+}
+
+/// Reads each record. One that is named twice would count as two rounds.
+fn each(names: &[String], options: &Compare, mut use_it: impl FnMut(String, &Record)) -> anyhow::Result<()> {
+    let mut starts: BTreeMap<(String, Option<String>), String> = BTreeMap::new();
     for name in names {
         for name in records(name)? {
             for (name, mut record) in output::find_references(&[name])? {
+                let run = (record.started_at.clone(), record.machine.hostname.clone());
+                // Other tools write the start not at all, or only the day.
+                if record.published.is_none()
+                    && let Some(first) = starts.insert(run, name.clone())
+                {
+                    return Err(Usage(format!(
+                        "{first} and {name} are the same run, which started at {}: name it once on a side",
+                        record.started_at
+                    ))
+                    .into());
+                }
                 if !options.profiles.is_empty() {
                     record.scenario.profiles.clone_from(&options.profiles);
                     output::judge(&mut record, &options.profiles)?;
                 }
-                side.add(name, &record);
+                use_it(name, &record);
             }
         }
     }
-    Ok(side)
+    Ok(())
+}
+
+fn tool() -> Tool {
+    Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
 /// The records in a folder, in the order of their names, or the name itself.
@@ -102,4 +178,16 @@ fn status(versus: &Versus, fail_if: Option<FailIf>) -> u8 {
         (Some(FailIf::Worse), Change::NoDifference) => Outcome::Pass,
     };
     outcome.exit_status()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn versions_have_their_order() {
+        let mut kernels = ["6.12.3", "5.10.0-rc2", "6.1.0-13-amd64", "6.1.0-9-amd64", "6.2"];
+        kernels.sort_by_key(|kernel| parts(kernel));
+        assert_eq!(kernels, ["5.10.0-rc2", "6.1.0-9-amd64", "6.1.0-13-amd64", "6.2", "6.12.3"]);
+    }
 }

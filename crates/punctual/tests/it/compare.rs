@@ -137,6 +137,39 @@ fn tables_are_written_for_papers_and_comments() {
 }
 
 #[test]
+fn a_run_that_is_named_twice_is_no_second_round() {
+    let scratch = Scratch::new();
+    measured(&scratch, 100);
+    let run = scratch.run("compare a a/3.punctual.json -- b");
+    assert_eq!(status(&run), 64);
+    assert!(run.stderr().contains("a/3.punctual.json and a/3.punctual.json are the same run"), "{}", run.stderr());
+    assert_eq!(status(&scratch.run("compare a -- a --fail-if worse")), 0, "a side may be both");
+}
+
+#[test]
+fn kernels_are_compared_in_the_order_of_their_versions() {
+    let scratch = Scratch::new();
+    measured(&scratch, 150);
+    let run = scratch.run("compare --across kernel a b --fail-if worse");
+    assert_eq!(status(&run), 2, "{}", run.stderr());
+    let text = run.stdout();
+    assert!(text.contains("6.12.0 is less punctual than 6.1.0: "), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("  6.")).collect();
+    assert!(rows[0].starts_with("  6.1.0") && rows[1].starts_with("  6.12.0") && rows[1].contains("worse"), "{text}");
+    let document: serde_json::Value =
+        serde_json::from_str(&scratch.run("compare --across kernel a b --json").stdout()).unwrap();
+    assert_eq!(document["steps"][1]["versus"]["change"], "worse");
+    let same = scratch.run("compare --across host a b");
+    assert!(
+        status(&same) == 64 && same.stderr().contains("all records have the same host (board)"),
+        "{}",
+        same.stderr()
+    );
+    let unknown = scratch.run("compare --across colour a b");
+    assert!(status(&unknown) == 64 && unknown.stderr().contains("use one of tool, probe,"), "{}", unknown.stderr());
+}
+
+#[test]
 fn a_missing_side_has_a_remedy() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.path().join("empty")).unwrap();

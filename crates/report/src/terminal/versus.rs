@@ -1,11 +1,11 @@
 //! The comparison of two sides.
 
-use record::Versus;
+use record::{Versus, versus::Across};
 
 use super::page::Page;
 use super::table::Table;
 use crate::style::Ink;
-use crate::versus::{HEADINGS, answer, differs, name, not_judged, notes, rows, side};
+use crate::versus::{HEADINGS, across, answer, changes, differs, name, not_judged, notes, rows, side};
 
 /// Rows of conditions in the short result.
 const CONDITIONS: usize = 8;
@@ -59,4 +59,34 @@ pub(super) fn page(page: &mut Page, versus: &Versus, full: bool) {
         page.gap();
     }
     notes.iter().for_each(|note| page.text(Ink::Quiet, note));
+}
+
+/// Writes the same measurement across the values of a condition.
+pub(super) fn across_page(page: &mut Page, of: &Across) {
+    across_headline(page, of);
+    for group in across(of) {
+        page.gap();
+        page.text(Ink::Plain, &group.name);
+        let last = group.headings.len() - 1;
+        let mut table = Table::new(&group.headings).words(last);
+        for (cells, ink) in group.rows {
+            let with_ink = |(index, text)| (if index == last { ink } else { Ink::Plain }, text);
+            table.row(cells.into_iter().enumerate().map(with_ink).collect());
+        }
+        page.table(&table);
+    }
+    page.gap();
+    page.text(
+        Ink::Quiet,
+        "Each value is compared with the one above. Other conditions may differ, too: compare two of them with --full.",
+    );
+}
+
+/// Writes the changes, or that there are none.
+pub(super) fn across_headline(page: &mut Page, of: &Across) {
+    let changes = changes(of);
+    if changes.is_empty() {
+        page.answer(Ink::Plain, &format!("No change is shown across {} values of {}.", of.steps.len(), of.what));
+    }
+    changes.into_iter().for_each(|(sentence, ink)| page.answer(ink, &sentence));
 }
