@@ -377,8 +377,7 @@ pub fn figures_of(record: &Record) -> (u64, RoundFigures) {
     let absent = lost + sum(|role| role.missed);
     let late = sum(|role| role.late.unwrap_or(0));
     let mut times = Histogram::default();
-    let of_role = |series: &&record::Series| of_first.iter().any(|role| role.role == series.role);
-    record.series.iter().filter(of_role).for_each(|series| times.merge(&series.corrected));
+    of_first.iter().for_each(|role| times.merge(&RoleResult::with_times(&role.role, record).1));
     let total = times.total() as f64;
     let percentile = |percent: f64| {
         let is_apart = (percent / 100.0 * total).ceil() < total;
@@ -397,4 +396,103 @@ pub fn figures_of(record: &Record) -> (u64, RoundFigures) {
 
 fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Audio, CAPTURE, Capture, Interrupts, Listener, Series, SeriesKind, Stream, Talker, Times};
+
+    use super::*;
+
+    fn of(values: impl IntoIterator<Item = i64>) -> Histogram {
+        let mut histogram = Histogram::default();
+        values.into_iter().for_each(|value| histogram.record(value));
+        histogram
+    }
+
+    /// A series of 200 wake-ups, all 5 ns late, with figures of this kind.
+    fn series(role: &str, kind: SeriesKind) -> Series {
+        let wake_ups = of([5; 200]);
+        Series {
+            role: role.to_owned(),
+            cpu: Some(0),
+            period_ns: 1_000_000,
+            kind,
+            samples: 200,
+            max_ns: Some(5),
+            raw: wake_ups.clone(),
+            corrected: wake_ups,
+            ..Series::default()
+        }
+    }
+
+    fn figures(series: Vec<Series>, capture: Option<Capture>) -> (u64, Vec<(Figure, f64)>) {
+        let (samples, figures) = figures_of(&Record { series, capture, ..Record::default() });
+        (samples, figures.into_iter().collect())
+    }
+
+    #[test]
+    fn audio_is_judged_by_its_completion_times_and_xruns() {
+        let completion = Times { max_ns: 90_000, histogram: of((1..=200).map(|_| 40_000)), ..Times::default() };
+        let audio = Audio { played: 200, xruns: 3, lost: 7, completion: Some(completion), ..Audio::default() };
+        let (samples, figures) = figures(vec![series(record::AUDIO, SeriesKind::Audio(Box::new(audio)))], None);
+        assert_eq!(samples, 200);
+        let [(Figure::P99, p99), (Figure::Max, max), (Figure::Missed, missed)] = figures[..] else {
+            panic!("{figures:?}")
+        };
+        assert!((40_000.0..40_100.0).contains(&p99), "{p99}");
+        assert_eq!((max, missed), (90_000.0, 3.0 / 200.0));
+    }
+
+    #[test]
+    fn a_stream_is_judged_by_its_talker() {
+        let talker = Talker {
+            frames: 196,
+            late: 2,
+            missed_slots: 3,
+            refused: 1,
+            max_delta_ns: Some(70_000),
+            send: of([20_000; 196]),
+            ..Talker::default()
+        };
+        let listener = Listener { frames: 100, lost: 90, interval: of([900_000; 100]), ..Listener::default() };
+        let talker = series("talker", SeriesKind::Stream(Stream::Talker(Box::new(talker))));
+        let listener = series("listener", SeriesKind::Stream(Stream::Listener(Box::new(listener))));
+        let capture = Capture { frames: 50, late: 40, spacing: of([800_000; 50]), ..Capture::default() };
+        let observer = series(CAPTURE, SeriesKind::Capture);
+        let (samples, figures) = figures(vec![listener, observer, talker], Some(capture));
+        assert_eq!(samples, 196);
+        let [(Figure::P99, p99), (Figure::Max, max), (Figure::Missed, missed)] = figures[..] else {
+            panic!("{figures:?}")
+        };
+        assert!((20_000.0..20_050.0).contains(&p99), "{p99}");
+        assert_eq!((max, missed), (70_000.0, 6.0 / 200.0));
+    }
+
+    #[test]
+    fn a_lone_listener_is_judged_by_its_gaps_and_lost_frames() {
+        let listener = Listener {
+            frames: 190,
+            lost: 10,
+            max_gap_ns: Some(3_000_000),
+            interval: of([1_000_000; 190]),
+            ..Listener::default()
+        };
+        let listener = series("listener", SeriesKind::Stream(Stream::Listener(Box::new(listener))));
+        let (samples, figures) = figures(vec![listener], None);
+        let [(Figure::P99, p99), (Figure::Max, max), (Figure::Missed, missed)] = figures[..] else {
+            panic!("{figures:?}")
+        };
+        assert!((1_000_000.0..1_002_000.0).contains(&p99), "{p99}");
+        assert_eq!((samples, max, missed), (190, 3_000_000.0, 10.0 / 200.0));
+    }
+
+    #[test]
+    fn lost_and_unanswered_interrupts_are_missed() {
+        let interrupts = Interrupts { lost: 6, unanswered: 2, ..Interrupts::default() };
+        let (samples, figures) =
+            figures(vec![series(record::INTERRUPT, SeriesKind::Interrupts(Box::new(interrupts)))], None);
+        assert_eq!(samples, 200);
+        assert_eq!(figures, [(Figure::P99, 5.0), (Figure::Max, 5.0), (Figure::Missed, 8.0 / 208.0)]);
+    }
 }

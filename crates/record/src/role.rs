@@ -108,6 +108,12 @@ pub struct Compared {
 impl RoleResult {
     /// Summarizes one role of a run.
     pub(crate) fn of(role: &str, record: &Record) -> Self {
+        Self::with_times(role, record).0
+    }
+
+    /// Summarizes one role of a run. Also returns its times in the narrow buckets of the record.
+    #[must_use]
+    pub fn with_times(role: &str, record: &Record) -> (Self, Histogram) {
         let all: Vec<&Series> = record.series.iter().filter(|series| series.role == role).collect();
         let mut cpus: Vec<u32> = all.iter().filter_map(|series| series.cpu).collect();
         cpus.sort_unstable();
@@ -127,7 +133,7 @@ impl RoleResult {
             |percent| times.percentile(percent).map(|ns| result.max_ns.map_or(ns, |max_ns| ns.min(max_ns)));
         (result.p50_ns, result.p99_9_ns) = (percentile(50.0), percentile(99.9));
         result.times = times.in_wider_buckets(CURVE_BITS);
-        result
+        (result, times)
     }
 
     /// Adds the counts and the times of a series.

@@ -109,6 +109,21 @@ pub enum Measure {
     Process(Box<Process>),
 }
 
+impl Measure {
+    /// The option --cpu of a measurement that has one: the CPU of its first thread. `None` if it takes a list of CPUs.
+    pub fn cpu_mut(&mut self) -> Option<&mut Option<u32>> {
+        match self {
+            Self::Udp(options) => Some(&mut options.shared.cpu),
+            Self::Ping(options) => Some(&mut options.shared.cpu),
+            Self::RoundTrip(options) => Some(&mut options.shared.cpu),
+            Self::Stream(options) => Some(&mut options.shared.cpu),
+            Self::Interrupt(options) => Some(&mut options.cpu),
+            Self::Audio(options) => Some(&mut options.cpu),
+            Self::Timer(_) | Self::Threads(_) | Self::Noise(_) | Self::Process(_) => None,
+        }
+    }
+}
+
 /// Options of `measure timer`.
 #[derive(Debug, Args)]
 pub struct Timer {

@@ -47,14 +47,27 @@ pub fn plan_of(probe: &Measure) -> anyhow::Result<Plan> {
     let files = RecordFiles::choose(None, true)?;
     match probe {
         Measure::Timer(options) => timer::plan(options, &files),
-        Measure::Threads(options) if !options.matrix => threads::plan(options, &files),
+        Measure::Threads(options) if options.matrix => {
+            Err(Usage("a round is one measurement: leave out --matrix".to_owned()).into())
+        }
+        Measure::Threads(options) => threads::plan(options, &files),
         Measure::Noise(options) => noise::plan(options, &files),
         Measure::Udp(options) => udp::Ready::prepare(&options.shared, udp::to_echo(options)?)?.plan(),
         Measure::Ping(options) => udp::Ready::prepare(&options.shared, udp::to_device(options)?)?.plan(),
         Measure::RoundTrip(options) => udp::Ready::prepare(&options.shared, udp::to_mirror(options)?)?.plan(),
-        Measure::Threads(_) | Measure::Stream(_) | Measure::Process(_) | Measure::Interrupt(_) | Measure::Audio(_) => {
-            let kinds = "timer, threads without --matrix, noise, udp, ping or round-trip";
-            Err(Usage(format!("this measurement cannot be repeated in rounds: take {kinds}")).into())
+        Measure::Stream(options) => stream::plan_of_rounds(options),
+        Measure::Interrupt(options) if options.list => {
+            Err(Usage("a round measures one source: leave out --list, and name it with --source".to_owned()).into())
+        }
+        Measure::Interrupt(options) => interrupt::plan(options, &files),
+        Measure::Audio(options) if options.find_buffer.is_some() => {
+            Err(Usage("a round measures one buffer size: replace --find-buffer with --frames N".to_owned()).into())
+        }
+        Measure::Audio(options) => audio::plan(options, &files),
+        Measure::Process(_) => {
+            let text = "process cannot be measured in rounds, because a program does different work in each: start the \
+                        program, and measure a timer with its period meanwhile, e.g. timer --period 1ms";
+            Err(Usage(text.to_owned()).into())
         }
     }
 }

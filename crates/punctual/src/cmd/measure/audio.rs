@@ -16,15 +16,30 @@ use crate::{
     cli::{Audio, OutputOptions},
     cmd::sound::NOT_WITH_CLOCK,
     exit::Usage,
-    output,
+    output::{self, RecordFiles},
 };
 
 pub fn run(options: &Audio) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
-    let device = device(options)?;
     let results = Results::prepare(common)?;
-    let profiles = output::find_profiles(&wake_ups.profiles)?;
     let others = output::find_references(&wake_ups.against)?;
+    let plan = plan(options, &results.files)?;
+    print_search(&plan, common.output);
+    let mut record = output::measure(&plan, common.output)?;
+    output::judge(&mut record, &wake_ups.profiles)?;
+    output::compare_with(&mut record, &others);
+    results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
+    match analysis::audio::outcome_of_search(&record) {
+        Some(outcome) => Ok(outcome.exit_status()),
+        None => wake_ups.status(&record, &results),
+    }
+}
+
+/// The plan of these options.
+pub fn plan(options: &Audio, files: &RecordFiles) -> anyhow::Result<Plan> {
+    let (common, wake_ups) = (&options.common, &options.wake_ups);
+    let device = device(options)?;
+    let profiles = output::find_profiles(&wake_ups.profiles)?;
     let cpu = choose_cpu(&Root::system(), options.cpu, options.placement.shield.as_ref(), wake_ups.core)?;
     let default = AudioProbe::default();
     let audio = AudioProbe {
@@ -40,21 +55,12 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     let (_, notes) = audio.load()?;
     notes.iter().filter(|_| !common.output.quiet).for_each(|note| say!("note: {note}"));
     let phases = phases(options, &audio)?;
-    let plan = Plan {
+    Ok(Plan {
         cpus: Some([cpu].into_iter().collect()),
         shield: options.placement.shield.clone(),
         policy: options.policy,
-        ..wake_ups.apply(super::plan(common, &results.files, Probe::Audio(Box::new(audio)), phases)?)?
-    };
-    print_search(&plan, common.output);
-    let mut record = output::measure(&plan, common.output)?;
-    output::judge(&mut record, &wake_ups.profiles)?;
-    output::compare_with(&mut record, &others);
-    results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
-    match analysis::audio::outcome_of_search(&record) {
-        Some(outcome) => Ok(outcome.exit_status()),
-        None => wake_ups.status(&record, &results),
-    }
+        ..wake_ups.apply(super::plan(common, files, Probe::Audio(Box::new(audio)), phases)?)?
+    })
 }
 
 /// The card that sets the deadlines; `None` for the clock, which has no sample format and no inputs.

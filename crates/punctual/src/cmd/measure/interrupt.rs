@@ -15,7 +15,7 @@ use super::Results;
 use crate::{
     cli::{Interrupt, OutputOptions},
     exit::Usage,
-    output,
+    output::{self, RecordFiles},
 };
 
 /// Columns of the names in the list of sources.
@@ -26,6 +26,19 @@ pub fn run(options: &Interrupt) -> anyhow::Result<u8> {
     if options.list {
         return list(common.output);
     }
+    let results = Results::prepare(common)?;
+    let plan = plan(options, &results.files)?;
+    let others = output::find_references(&wake_ups.against)?;
+    let mut record = output::measure(&plan, common.output)?;
+    output::judge(&mut record, &wake_ups.profiles)?;
+    output::compare_with(&mut record, &others);
+    results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
+    wake_ups.status(&record, &results)
+}
+
+/// The plan of these options.
+pub fn plan(options: &Interrupt, files: &RecordFiles) -> anyhow::Result<Plan> {
+    let (common, wake_ups) = (&options.common, &options.wake_ups);
     let source = options.source.clone().ok_or_else(|| {
         Usage("choose a source of interrupts with --source; `punctual measure interrupt --list` shows those of this machine".to_owned())
     })?;
@@ -35,25 +48,18 @@ pub fn run(options: &Interrupt) -> anyhow::Result<u8> {
         )
         .into());
     }
-    let results = Results::prepare(common)?;
     output::find_profiles(&wake_ups.profiles)?;
-    let others = output::find_references(&wake_ups.against)?;
     let cpu = choose_cpu(&Root::system(), options.cpu, options.placement.shield.as_ref(), wake_ups.core)?;
     let probe = InterruptProbe { cpu: Some(cpu), irq_cpu: options.irq_cpu, ..options.shared.probe(source) };
     let threads = probe.threads(options.policy);
     let phase = super::phase(common, probe.period_ns(), super::length(common), threads);
-    let plan = Plan {
+    Ok(Plan {
         cpus: Some([cpu].into_iter().collect()),
         shield: options.placement.shield.clone(),
         policy: options.policy,
         nic: NicPlan { irq_priority: options.irq_priority, ..NicPlan::default() },
-        ..wake_ups.apply(super::plan(common, &results.files, Probe::Interrupt(Box::new(probe)), vec![phase])?)?
-    };
-    let mut record = output::measure(&plan, common.output)?;
-    output::judge(&mut record, &wake_ups.profiles)?;
-    output::compare_with(&mut record, &others);
-    results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
-    wake_ups.status(&record, &results)
+        ..wake_ups.apply(super::plan(common, files, Probe::Interrupt(Box::new(probe)), vec![phase])?)?
+    })
 }
 
 /// The answer of the list: the source with the most complete times, which is the first.

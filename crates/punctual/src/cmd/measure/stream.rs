@@ -6,7 +6,7 @@ use campaign::{
     Cores, Length, Plan, PlanError, Probe,
     probe::{
         Definition, PlacementContext, StreamProbe, choose_cpu, quiet_cpus,
-        stream::{CaptureTo, ListedStream, SYNC_TIMEOUT, StreamEnds},
+        stream::{CaptureTo, ListedStream, SYNC_TIMEOUT, StreamEnds, WakeupOffset},
     },
 };
 use machine::{CpuList, Root, usable_cpus};
@@ -33,6 +33,25 @@ pub fn run(options: &Stream) -> anyhow::Result<u8> {
         say!("capture {}", path.display());
     }
     Ok(status)
+}
+
+/// The plan of these options for equal rounds: all of them have the same wake-up offset.
+pub fn plan_of_rounds(options: &Stream) -> anyhow::Result<Plan> {
+    check(options)?;
+    let probe = stream(options);
+    if probe.talks() && !matches!(options.shared.wakeup_offset, Some(WakeupOffset::Given(_))) {
+        return Err(Usage(
+            "each round would find another wake-up offset: give one for all, e.g. --wakeup-offset 0us".to_owned(),
+        )
+        .into());
+    }
+    if options.capture.is_some() {
+        return Err(Usage("each round would replace the capture: leave out --capture".to_owned()).into());
+    }
+    if options.shared.maap {
+        return Err(Usage("each round would claim other addresses: leave out --maap".to_owned()).into());
+    }
+    Ok(Ready::prepare(&options.shared, probe)?.plan)
 }
 
 /// Checks combinations of options.

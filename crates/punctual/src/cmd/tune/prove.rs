@@ -9,7 +9,7 @@ use campaign::{
     prove::{Changes, PROOF_FILE, ProveHandler, Prover, Search, unfinished},
 };
 use machine::{
-    Root,
+    CpuList, Root,
     tune::{self, Need, Setting},
 };
 use record::{
@@ -39,10 +39,8 @@ const BUDGET_NS: u64 = 30 * 60 * 1_000_000_000;
 pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     let root = Root::system();
-    let mut plan = measurement(&how.measurement)?;
-    // The CPUs for real-time work are the ones to measure.
-    plan.cpus = plan.cpus.or_else(|| need.cpus.clone());
-    if let (Some(measured), Some(tuned)) = (&plan.cpus, &need.cpus)
+    let plan = measurement(&how.measurement, need.cpus.as_ref())?;
+    if let (Some(measured), Some(tuned)) = (measured_cpus(&plan), &need.cpus)
         && !measured.difference(tuned).is_empty()
     {
         let text = format!("the rounds measure CPU {measured}, but --cpus is {tuned}: give the same CPUs, or only one");
@@ -151,20 +149,32 @@ fn candidate(setting: &Setting) -> Candidate {
     Candidate { id: setting.id.to_owned(), change: format!("{}: {from} -> {to}", setting.name) }
 }
 
-/// The plan of a round: the measurement of these words, with a record of its own that is not written.
-pub(super) fn measurement(words: &[String]) -> anyhow::Result<Plan> {
+/// The CPUs of the threads that the rounds measure; a listener or an echo can have another one.
+fn measured_cpus(plan: &Plan) -> Option<CpuList> {
+    let threads = plan.phases.iter().flat_map(|phase| &phase.threads).map(|thread| thread.cpu);
+    let of_threads: CpuList = threads.collect();
+    if of_threads.is_empty() { plan.cpus.clone() } else { Some(of_threads) }
+}
+
+/// The plan of a round: the measurement of these words on these CPUs, unless it names others, without a record file.
+pub(super) fn measurement(words: &[String], cpus: Option<&CpuList>) -> anyhow::Result<Plan> {
     let default = MEASUREMENT.map(str::to_owned);
     let words = if words.is_empty() { &default } else { words };
-    let mut plan = measure::plan_of(&cli::measurement(words))?;
+    let mut probe = cli::measurement(words);
+    // The CPUs for real-time work are the ones to measure.
+    if let Some(cpu) = probe.cpu_mut() {
+        *cpu = cpu.or_else(|| cpus?.last());
+    }
+    let mut plan = measure::plan_of(&probe)?;
+    plan.cpus = plan.cpus.or_else(|| cpus.cloned());
     if !plan.until_decided.is_empty() {
         return Err(Usage("rounds have equal lengths: leave out --until-decided".to_owned()).into());
     }
     let [phase] = plan.phases.as_mut_slice() else {
-        return Err(Usage("a round is one measurement: leave out --find-buffer and --matrix".to_owned()).into());
+        return Err(Usage("a round is one measurement, with one phase".to_owned()).into());
     };
-    match phase.length {
-        Length::Duration(_) | Length::Samples(_) => {}
-        Length::UntilStopped => return Err(Usage("a round needs an end: give --duration after `--`".to_owned()).into()),
+    if words.iter().any(|word| word == "--endless") {
+        return Err(Usage("a round needs an end: replace --endless with --duration after `--`".to_owned()).into());
     }
     if !words.iter().any(|word| word.starts_with("--duration") || word.starts_with("--samples")) {
         phase.length = Length::Duration(ROUND_NS);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail, ensure};
-use campaign::prove::{Changes, NextBoot, ProveHandler, Prover, Search};
+use campaign::prove::{Changes, NextBoot, ProveError, ProveHandler, Prover, Search};
 use machine::{
     Root,
     tune::{
@@ -25,7 +25,7 @@ use super::{
     with_sudo_and,
 };
 use crate::{
-    cli::{Prove, Tune},
+    cli::{self, Prove, Tune},
     exit::Usage,
     output::{self, executable},
 };
@@ -87,8 +87,12 @@ pub fn run(options: &Tune, how: &Prove) -> anyhow::Result<u8> {
 
 /// The changes to try, and the measurement of a round.
 fn search(options: &Tune, how: &Prove, root: &Root) -> anyhow::Result<Search> {
-    let mut plan = measurement(&how.measurement)?;
-    plan.cpus = plan.cpus.or_else(|| options.cpus.clone());
+    let is_placed_at_boot =
+        |words: &[String]| !words.is_empty() && cli::measurement(words).cpu_mut().is_some_and(|cpu| cpu.is_none());
+    if options.cpus.is_none() && is_placed_at_boot(&how.measurement) {
+        return Err(Usage(ProveError::NoCpus.to_string()).into());
+    }
+    let plan = measurement(&how.measurement, options.cpus.as_ref())?;
     let changes = match (how.boots.is_empty(), &plan.cpus) {
         (false, _) => how.boots.clone(),
         (true, Some(cpus)) => reboot::isolation(root, cpus),

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Stdio};
 use record::{
     Proof, State,
     file::read_proof,
-    proof::{CONTROL, Compares},
+    proof::{CONTROL, Compares, Figure},
 };
 
 use crate::harness::{Scratch, alone, signal, skip, wait_until};
@@ -72,8 +72,53 @@ fn a_search_that_is_too_short_says_how_long_it_must_be() {
     let error = output.expect_status(1).stderr();
     assert!(error.contains("at least --duration"), "{error}");
     assert!(fs::read_dir(scratch.path()).unwrap().next().is_none(), "no folder is left");
-    let output = scratch.run("tune --prove --duration 10m -- process 1");
-    assert!(output.expect_status(64).stderr().contains("cannot be repeated in rounds"), "{}", output.stderr());
+}
+
+/// Each kind of measurement fills its own figures: completion times of audio, send times of a talker.
+#[test]
+fn rounds_of_audio_and_streams_are_measured() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    for (measurement, dir) in [
+        ("audio --policy other --model builtin:nano --frames 48", "audio"),
+        ("stream --self --policy other --wakeup-offset 0us", "stream"),
+    ] {
+        let search = format!("tune --prove --only kernel.timer_migration --duration 40s --dir {dir}");
+        let output = scratch.run(&format!("{search} --cpus 0 -- {measurement} --duration 20ms"));
+        output.expect_status(0);
+        let proof = read_proof(&scratch.path().join(dir).join("proof.json")).unwrap();
+        assert_eq!((proof.state, proof.scenario.probe.as_str()), (State::Complete, dir));
+        assert!(proof.rounds.len() >= 108, "{} rounds", proof.rounds.len());
+        for round in &proof.rounds {
+            // 20 ms are 20 periods of 48 frames, and 160 frames of class A: 1 in 1000 is not apart from the maximum.
+            assert!(round.samples >= 1, "{round:?}");
+            assert!(round.figures[&Figure::Max] > 0.0 && !round.figures.contains_key(&Figure::P9999), "{round:?}");
+        }
+    }
+}
+
+#[test]
+fn measurements_that_do_not_make_equal_rounds_are_refused() {
+    let scratch = Scratch::new();
+    for (measurement, expected) in [
+        ("process 1", "process cannot be measured in rounds"),
+        ("stream --self", "--wakeup-offset 0us"),
+        ("stream --self --wakeup-offset knee", "--wakeup-offset 0us"),
+        ("stream --self --wakeup-offset 0us --capture a.pcap", "leave out --capture"),
+        ("stream --self --wakeup-offset 0us --maap", "leave out --maap"),
+        ("audio --find-buffer", "replace --find-buffer with --frames N"),
+        ("threads --matrix", "leave out --matrix"),
+        ("interrupt --list", "leave out --list"),
+        ("interrupt", "choose a source of interrupts with --source"),
+        ("audio --endless", "replace --endless with --duration"),
+        ("timer --until-decided --duration 1s --profile avb-class-a", "leave out --until-decided"),
+    ] {
+        let output =
+            scratch.run(&format!("tune --prove --only kernel.timer_migration --duration 10m -- {measurement}"));
+        let error = output.expect_status(64).stderr();
+        assert!(error.contains(expected), "{measurement}: {error}");
+    }
+    assert!(fs::read_dir(scratch.path()).unwrap().next().is_none(), "no folder is left");
 }
 
 #[test]
@@ -86,6 +131,7 @@ fn a_search_with_reboots_names_what_it_needs() {
         ("tune --prove --reboot --cpus 0 --setting kernel.watchdog", 64, "--setting"),
         ("tune --prove --reboot --cpus 0 --boot a=$(b)", 64, "cannot be an argument of the kernel here"),
         ("tune --prove --reboot --cpus 0 --boot kernel=vmlinuz", 64, "by its whole path"),
+        ("tune --prove --reboot --boot quiet -- audio", 64, "name them with --cpus LIST"),
     ] {
         let output = scratch.run(words);
         let error = output.expect_status(status).stderr();
