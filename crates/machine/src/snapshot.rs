@@ -7,7 +7,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 
-use crate::{Root, facts, findings, kernel::unpack};
+use crate::{Root, facts, findings, kernel::unpack, tune::firmware};
 
 /// The parts of a machine that the checks read, by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -118,6 +118,8 @@ fn cleaned(path: &str, bytes: &[u8], names: &[(String, &str)]) -> Option<Vec<u8>
         // Other lines name disks, shares and their users.
         "proc/self/mountinfo" => kept(&text, |line| line.contains(" - cgroup")),
         "proc/swaps" => swaps(&text),
+        // Other lines have licence keys, which contain the serial number.
+        path if firmware::FILES.contains(&path) => kept(&text, firmware::is_known),
         // The owner of a device may have named it.
         path if path.starts_with("sys/bus/usb/") && path.ends_with("/product") => return None,
         path if path.starts_with("boot/config-") || path.ends_with("/config") => options(&text),

@@ -14,6 +14,7 @@
 mod apply;
 mod boot;
 mod files;
+pub(crate) mod firmware;
 mod frequency;
 pub mod reboot;
 mod table;
@@ -32,6 +33,7 @@ pub use self::{
     apply::{Kept, Refused, TuneError, Tuning, apply, changed_since, in_force, keep, revert},
     boot::{Boot, boot, by_hand, steps_for},
     files::{KeptFiles, NewFile, Service, drop_in, keep_files, remove_files, search_unit, unit},
+    firmware::{AdvisedLine, Firmware, firmware},
     table::{DEFINITIONS, Definition},
 };
 use crate::{

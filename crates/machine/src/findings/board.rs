@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, fail, files, not_applicable, ok, unknown, warn, without};
-use crate::Unreadable;
+use crate::{Unreadable, tune::firmware};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -23,6 +23,12 @@ pub(super) const CHECKS: &[Check] = &[
         subject: "wireless devices that are switched on",
         source: "Linux, Documentation/driver-api/rfkill.rst",
         run: radio,
+    },
+    Check {
+        id: "board.firmware",
+        subject: "lines of `config.txt` of a Raspberry Pi that are not in effect",
+        source: "https://www.raspberrypi.com/documentation/computers/config_txt.html",
+        run: firmware_lines,
     },
 ];
 
@@ -141,6 +147,43 @@ fn radio(context: &CheckContext) -> Finding {
                 )
                 .permanent()
         }
+    }
+}
+
+fn firmware_lines(context: &CheckContext) -> Finding {
+    const ID: &str = "board.firmware";
+    if let Some(finding) = no_board(context, ID) {
+        return finding;
+    }
+    let root = context.root;
+    if !firmware::is_pi(root) {
+        let model = root.read("proc/device-tree/model").unwrap_or_default();
+        return not_applicable(ID, "not a Raspberry Pi", evidence("proc/device-tree/model", &model));
+    }
+    let path = firmware::file(root).unwrap_or(firmware::FILES[0]);
+    let lines = match root.try_read(path) {
+        Ok(text) => firmware::known_lines(&text),
+        Err(why) => return unknown(ID, "configuration of the firmware not readable", without(path, why)),
+    };
+    let with = |wanted: Option<bool>| {
+        let lines = lines.iter().filter(|line| line.is_in_effect(root) == wanted);
+        lines.map(|line| line.text()).collect::<Vec<_>>().join(", ")
+    };
+    let (in_effect, not_in_effect, not_readable) = (with(Some(true)), with(Some(false)), with(None));
+    let all = lines.iter().map(|line| line.text()).collect::<Vec<_>>().join(", ");
+    let read = evidence(path, if all.is_empty() { "none of these lines" } else { &all });
+    if !not_in_effect.is_empty() {
+        return warn(ID, format!("not in effect: {not_in_effect}"), read).because(
+            "The firmware reads config.txt only at boot. A Wi-Fi, Bluetooth or sound adapter of its own is not switched off by it.",
+            "sudo reboot",
+        );
+    }
+    if !not_readable.is_empty() {
+        return unknown(ID, format!("effect not readable: {not_readable}; `vcgencmd get_config int` shows it"), read);
+    }
+    match in_effect.is_empty() {
+        true => ok(ID, "config.txt changes neither radio, sound nor frequency", read),
+        false => ok(ID, format!("in effect: {in_effect}"), read),
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use campaign::leftovers;
 use machine::{
     Restored, Root, journal,
-    tune::{self, Boot, Kept, KeptFiles, Need, NewFile, Plan, Refused, Setting},
+    tune::{self, AdvisedLine, Boot, Firmware, Kept, KeptFiles, Need, NewFile, Plan, Refused, Setting},
 };
 use serde_json::json;
 
@@ -31,6 +31,7 @@ const READ_ONLY: &str = "what is not right is read-only, e.g. in a container: ru
 struct Tuned {
     plan: Plan,
     boot: Option<Boot>,
+    firmware: Option<Firmware>,
     by_hand: Vec<String>,
     files: Vec<NewFile>,
 }
@@ -76,10 +77,10 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
         (None, KeptFiles::default())
     };
     if options.output.json {
-        let Tuned { plan, boot, by_hand, files } = &tuned;
+        let Tuned { plan, boot, firmware, by_hand, files } = &tuned;
         let (applied, refused) = kept.as_ref().map(|kept| (&kept.applied, &kept.refused)).unzip();
         let json = json!({
-            "plan": plan, "boot": boot, "by_hand": by_hand, "files": files,
+            "plan": plan, "boot": boot, "firmware": firmware, "by_hand": by_hand, "files": files,
             "applied": applied, "refused": refused, "files_failed": failed, "killed_runs": journal::left_behind(&root),
         });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
@@ -126,7 +127,8 @@ fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
     if options.persist {
         files.extend(tune::unit(&command_at_boot()?));
     }
-    Ok(Tuned { plan, boot: tune::boot(root, &cpus), by_hand: tune::by_hand(root, &cpus), files })
+    let (boot, firmware) = (tune::boot(root, &cpus), tune::firmware(root, &plan));
+    Ok(Tuned { plan, boot, firmware, by_hand: tune::by_hand(root, &cpus), files })
 }
 
 fn revert(options: &Tune, root: &Root) -> anyhow::Result<u8> {
@@ -145,7 +147,7 @@ fn revert(options: &Tune, root: &Root) -> anyhow::Result<u8> {
 
 /// The answer on one screen.
 fn short(tuned: &Tuned, in_force: usize, undo: &str) -> anyhow::Result<String> {
-    let Tuned { plan, boot, by_hand, files } = tuned;
+    let Tuned { plan, boot, firmware, by_hand, files } = tuned;
     let mut text = String::new();
     for not in plan.not_here.iter().filter(|not| not.is_named) {
         let _ = writeln!(text, "{} cannot be changed: {}", not.id, not.reason);
@@ -167,7 +169,7 @@ fn short(tuned: &Tuned, in_force: usize, undo: &str) -> anyhow::Result<String> {
     if !counts.is_empty() {
         let _ = writeln!(text, "Others: {counts}.");
     }
-    if boot.is_some() || !by_hand.is_empty() {
+    if boot.is_some() || firmware.is_some() || !by_hand.is_empty() {
         text += "Further steps by hand, e.g. kernel arguments: --full\n";
     }
     for file in files {
@@ -215,7 +217,7 @@ fn values(setting: &Setting) -> (String, String) {
 
 /// Everything about each setting.
 fn full(tuned: &Tuned) -> anyhow::Result<String> {
-    let Tuned { plan, boot, by_hand, files } = tuned;
+    let Tuned { plan, boot, firmware, by_hand, files } = tuned;
     let mut text = String::new();
     for setting in &plan.changes {
         let _ = writeln!(text, "{}: {}", setting.id, setting.name);
@@ -257,6 +259,14 @@ fn full(tuned: &Tuned) -> anyhow::Result<String> {
         let loader = boot.loader.unwrap_or("unknown boot loader");
         let _ = writeln!(text, "Kernel arguments ({loader}), which tune never writes:");
         boot.steps.iter().for_each(|step| text += &format!("  {step}\n"));
+    }
+    if let Some(Firmware { path, lines }) = firmware {
+        let path = path.map_or("config.txt of the boot partition".to_owned(), |path| format!("/{path}"));
+        let _ = writeln!(text, "Add to {path}, below a line [all], which tune never writes:");
+        for AdvisedLine { line, effect, risk, source } in lines {
+            let _ = writeln!(text, "  {line}\n    effect  {effect}\n    risk    {risk}\n    source  {source}");
+        }
+        text += "  reboot; `punctual check` shows if they took effect\n";
     }
     if !by_hand.is_empty() {
         text += "By hand:\n";
