@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `cells` | printed histograms, and the figures that follow from them |
 //! | `command` | options in the command line of a tool |
-//! | `cyclictest`, `rt_tests`, `oslat`, `rtla`, `latmus`, `console`, `jitterdebugger`, `hgrm`, `columns` | a format each |
+//! | all others | a format each, named after its tool |
 //!
 //! A format is one file and one entry in [`FORMATS`].
 
@@ -18,6 +18,7 @@ mod jitterdebugger;
 mod latmus;
 mod oslat;
 mod rt_tests;
+mod rteval;
 mod rtla;
 
 use std::{io, path::Path, path::PathBuf};
@@ -25,12 +26,16 @@ use std::{io, path::Path, path::PathBuf};
 use record::{
     Caveat, Figures, Machine, Published, Reason, Record, SCHEMA, Scenario, State, Tool, Validity,
     file::{FileError, read_text, remedy_of_reading},
+    grouped,
 };
 
 /// Length of the begin of a file, bytes; a record of punctual has its schema there.
 const HEAD_BYTES: usize = 200;
 /// The largest file that is read, bytes; that of records.
 const BYTES_MAX: u64 = 128 << 20;
+
+/// The largest number of threads, tags or series in a file. Tools write one a CPU or thread.
+const FIGURES_MAX: usize = 10_000;
 
 /// A format of another tool.
 pub trait Format: Sync {
@@ -48,9 +53,10 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 10] = [
+pub const FORMATS: [&dyn Format; 11] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
+    &rteval::Summary,
     &oslat::Text,
     &rtla::Histograms,
     &latmus::Plot,
@@ -170,7 +176,18 @@ pub fn read(path: &Path) -> Result<Record, ImportError> {
 fn imported(path: &Path, text: &str) -> Option<Result<Record, ImportError>> {
     let format = format_of(text)?;
     let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format: format.name(), mistake };
-    Some(format.read(text).map(|imported| to_record(imported, path)).map_err(invalid))
+    let read = format.read(text).and_then(|imported| match imported.figures.len() {
+        ..=FIGURES_MAX => Ok(imported),
+        number => Err(Mistake::new(
+            0,
+            format!(
+                "it has {} figures, at most {} can be imported",
+                grouped(number as u64),
+                grouped(FIGURES_MAX as u64)
+            ),
+        )),
+    });
+    Some(read.map(|imported| to_record(imported, path)).map_err(invalid))
 }
 
 /// The format of a text; `None` if no format recognises it.

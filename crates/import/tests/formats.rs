@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 8] = [
+const SAMPLES: [(&str, &str); 10] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -18,10 +18,16 @@ const SAMPLES: [(&str, &str); 8] = [
     ("oslat-2.4.txt", "oslat, text"),
     ("oslat-2.4.json", "cyclictest and oslat, JSON"),
     ("rtla-timerlat-hist-6.1.txt", "rtla hist"),
+    ("rteval-cyclictest.xml", "rteval, summary.xml"),
+    ("rteval-timerlat.xml", "rteval, summary.xml"),
 ];
 
 fn sample(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name)
+}
+
+fn text_of(name: &str) -> String {
+    std::fs::read_to_string(sample(name)).unwrap()
 }
 
 fn imported(name: &str) -> Record {
@@ -232,8 +238,17 @@ fn mistakes_have_their_line() {
 #[test]
 fn a_file_is_read_by_its_own_format() {
     for (name, expected) in SAMPLES {
-        let text = std::fs::read_to_string(sample(name)).unwrap();
+        let text = text_of(name);
         assert_eq!(format_of(&text).unwrap().name(), expected, "{name}");
+        // Two columns are the last format: they also are the rows of other tools.
+        let others = &FORMATS[..FORMATS.len() - 1];
+        let all: Vec<_> = others.iter().filter(|format| format.is_it(&text)).map(|format| format.name()).collect();
+        assert_eq!(all, [expected], "{name} is recognised by these formats");
+        assert!(!figures(&imported(name)).is_empty(), "{name}");
+        // No format assumes that it recognised the text.
+        for format in FORMATS {
+            let _ = format.read(&text);
+        }
     }
 }
 
@@ -247,6 +262,54 @@ fn a_record_is_read_as_one() {
     assert_eq!(read(&sample("oslat-2.4.json")).unwrap(), record);
     std::fs::write(&path, "{}").unwrap();
     assert!(read(&path).unwrap_err().to_string().contains("is not a run record"));
+}
+
+#[test]
+fn rteval_has_a_histogram_a_core() {
+    let record = imported("rteval-cyclictest.xml");
+    let [first, second] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((short(first), first.cpus.as_str()), ((Some(20), Some(41), Some(41)), "0"));
+    assert_eq!((first.min_ns, first.mean_ns, first.mode_ns), (Some(3_000), Some(9_500.0), Some(3_000)));
+    assert_eq!(
+        (first.policy.as_str(), first.period_ns, first.duration_ns),
+        ("fifo:95", Some(100_000), Some(605_000_000_000))
+    );
+    assert_eq!((first.said.as_str(), second.max_ns), ("kcompile, hackbench", Some(141_000)));
+    // The second core was later than its period.
+    assert_eq!(kinds(&record), ["omission"]);
+    let machine = &record.machine;
+    assert_eq!((machine.kernel.as_deref(), machine.preempt.as_deref()), (Some("6.12.0-rt"), Some("PREEMPT_RT")));
+    assert_eq!((machine.clocksource.as_deref(), record.started_at.as_str()), (Some("tsc"), "2026-11-20T12:00:01"));
+}
+
+#[test]
+fn rteval_adds_the_latencies_of_timerlat_and_leaves_out_the_longest() {
+    let record = imported("rteval-timerlat.xml");
+    let [figures] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((figures.samples, figures.max_ns, figures.max_above_ns), (Some(60), None, Some(29_000)));
+    assert_eq!((figures.role.as_str(), figures.period_ns), ("timerlat/all", Some(100_000)));
+    assert_eq!(kinds(&record), ["mixed", "overflow"]);
+}
+
+#[test]
+fn rteval_leaves_out_all_statistics_beyond_the_range() {
+    let text = text_of("rteval-cyclictest.xml");
+    let (head, rest) = text.split_once("<system").unwrap();
+    let tail = &rest[rest.find("</cyclictest>").unwrap()..];
+    let record = of(&format!("{head}{tail}")).unwrap();
+    let [none] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((none.samples, none.max_ns, none.max_above_ns), (None, None, Some(3_500_000)));
+    assert!(record.caveats[1].text.contains("exceeded the range of 3500 us"), "{:?}", record.caveats);
+    let wrong = |from: &str, to: &str| of(&text.replacen(from, to, 1)).unwrap_err();
+    assert!(wrong("value=\"15\"", "value=\"16\"").ends_with("line 26: the histogram has 21 samples, <samples> is 20"));
+    assert!(wrong("value=\"15\"", "value=\"x\"").contains("line 27: <bucket> must have an index"));
+    assert!(wrong("<mode unit=\"us\">", "<mode>").contains("line 23: the unit of <mode> must be us or ns (got none)"));
+    assert!(wrong("</core>", "</cpu>").contains("line 30: "), "{}", wrong("</core>", "</cpu>"));
+    assert!(
+        of(&format!("{head}</cyclictest></Measurements></rteval>").replace("-h 3500", ""))
+            .unwrap_err()
+            .contains("no figures")
+    );
 }
 
 proptest! {
