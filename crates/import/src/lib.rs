@@ -20,6 +20,7 @@ mod oslat;
 mod rt_tests;
 mod rteval;
 mod rtla;
+mod stress_ng;
 
 use std::{io, path::Path, path::PathBuf};
 
@@ -53,7 +54,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 11] = [
+pub const FORMATS: [&dyn Format; 12] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -62,6 +63,7 @@ pub const FORMATS: [&dyn Format; 11] = [
     &latmus::Plot,
     &console::Lines,
     &hgrm::Percentiles,
+    &stress_ng::Cyclic,
     &cyclictest::Text,
     &cyclictest::Rows,
     &columns::Columns,

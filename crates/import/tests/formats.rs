@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 10] = [
+const SAMPLES: [(&str, &str); 11] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -20,6 +20,7 @@ const SAMPLES: [(&str, &str); 10] = [
     ("rtla-timerlat-hist-6.1.txt", "rtla hist"),
     ("rteval-cyclictest.xml", "rteval, summary.xml"),
     ("rteval-timerlat.xml", "rteval, summary.xml"),
+    ("stress-ng-0.15-cyclic.txt", "stress-ng --cyclic"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -310,6 +311,32 @@ fn rteval_leaves_out_all_statistics_beyond_the_range() {
             .unwrap_err()
             .contains("no figures")
     );
+}
+
+#[test]
+fn stress_ng_keeps_the_first_samples() {
+    let record = imported("stress-ng-0.15-cyclic.txt");
+    let [figures] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((figures.samples, figures.policy.as_str(), figures.period_ns), (Some(10_000), "rr", Some(100_000)));
+    assert_eq!((figures.min_ns, figures.max_ns, figures.mode_ns), (Some(8_140), Some(270_701), Some(16_523)));
+    assert_eq!((figures.p50_ns, figures.mean_ns), (Some(17_464), Some(19_469.44)));
+    assert_eq!(figures.histogram.as_ref().unwrap().total(), 10_000);
+    assert!(figures.note.contains("99.90 % "), "{}", figures.note);
+    assert_eq!(kinds(&record), ["overflow", "omission"]);
+    let text = text_of("stress-ng-0.15-cyclic.txt");
+    let yaml = "---\nsystem-info:\n      stress-ng-version: 0.15.06\n      hostname: vm\n      release: 6.1\n      version: '#1 SMP'\n\
+                metrics:\n    - stressor: cyclic\n";
+    let both = of(&format!("{text}{yaml}")).unwrap();
+    assert_eq!((both.tool.version.as_str(), both.machine.kernel_build.as_deref()), ("0.15.06", Some("#1 SMP")));
+    assert!(of(yaml).unwrap_err().contains("the YAML of stress-ng has no latencies"));
+    assert!(
+        of(&text.replace("10000 samples", "9999 samples"))
+            .unwrap_err()
+            .contains("has 10000 samples, but the run only 9999")
+    );
+    assert!(of(&text.replace("min: 8140", "min: x")).unwrap_err().contains("line 5: "));
+    let cut = of(&text.lines().take(3).collect::<Vec<_>>().join("\n")).unwrap_err();
+    assert!(cut.ends_with("the output is cut"), "{cut}");
 }
 
 proptest! {

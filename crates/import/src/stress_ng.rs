@@ -1,0 +1,184 @@
+//! The output of `stress-ng --cyclic` (`stress-cyclic.c`). Its `--yaml` file has no latencies; it can follow the output.
+
+use record::{Figures, Machine, grouped};
+
+use crate::{
+    Format, Imported, Mistake, caveat,
+    cells::{Cells, to_ns},
+};
+
+/// The format.
+pub struct Cyclic;
+
+impl Format for Cyclic {
+    fn name(&self) -> &'static str {
+        "stress-ng --cyclic"
+    }
+
+    fn is_it(&self, text: &str) -> bool {
+        is_yaml(text) || text.lines().any(|line| message(line).is_some_and(|text| text.starts_with("sched SCHED_")))
+    }
+
+    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+        let mut imported = Imported { tool: "stress-ng".to_owned(), ..Imported::default() };
+        if is_yaml(text) {
+            (imported.version, imported.machine) = system_info(text);
+        }
+        let mut blocks: Vec<Block> = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let Some(message) = message(line) else { continue };
+            if let Some(title) = message.strip_prefix("sched SCHED_") {
+                blocks.push(Block::new(number, title)?);
+            } else if let Some(block) = blocks.last_mut() {
+                block.line(number, message)?;
+            }
+        }
+        if blocks.is_empty() {
+            return Err(Mistake::new(0, NO_LATENCIES));
+        }
+        for (at, block) in blocks.into_iter().enumerate() {
+            block.end(at, &mut imported)?;
+        }
+        let has_more = text.lines().filter_map(message).any(|text| text.contains("run just 1 instance"));
+        if has_more {
+            imported.caveats.push(caveat("mixed", "several instances ran, and stress-ng prints only one of them"));
+        }
+        imported.caveats.push(caveat("omission", RELATIVE));
+        Ok(imported)
+    }
+}
+
+const NO_LATENCIES: &str =
+    "the YAML of stress-ng has no latencies; save its output: stress-ng --cyclic 1 ... 2>&1 | tee FILE";
+/// The caveat of each result.
+const RELATIVE: &str =
+    "each sleep begins after the one before, so there are no deadlines; latencies include the cost of the calls";
+
+/// The text behind `cyclic:` in a line of the log.
+fn message(line: &str) -> Option<&str> {
+    let (before, text) = line.split_once("cyclic: ")?;
+    before.contains("stress-ng").then(|| text.trim())
+}
+
+fn is_yaml(text: &str) -> bool {
+    text.contains("stress-ng-version:") && text.contains("stressor: cyclic")
+}
+
+/// The version and the machine in the YAML.
+fn system_info(text: &str) -> (String, Machine) {
+    let of = |name: &str| {
+        let lines = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
+        let values = lines.map(|value| value.trim().trim_matches(['\'', '"'])).filter(|value| !value.is_empty());
+        values.map(str::to_owned).next()
+    };
+    let machine = Machine {
+        hostname: of("hostname"),
+        kernel: of("release"),
+        kernel_build: of("version"),
+        arch: of("machine"),
+        ..Machine::default()
+    };
+    (of("stress-ng-version").unwrap_or_default(), machine)
+}
+
+/// The results of one instance.
+struct Block {
+    figures: Figures,
+    cells: Cells,
+    width_ns: Option<i64>,
+    p50_ns: Option<i64>,
+    p99_ns: Option<i64>,
+    /// Percentiles without a figure of their own.
+    others: Vec<String>,
+    /// Samples of the whole run.
+    needed: Option<u64>,
+}
+
+impl Block {
+    /// Reads `FIFO: 100000 ns delay, 10000 samples`.
+    fn new(number: usize, title: &str) -> Result<Self, Mistake> {
+        let wrong = || Mistake::new(number, format!("{title:?} has no policy, delay and number of samples"));
+        let (policy, rest) = title.split_once(':').ok_or_else(wrong)?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let [delay, "ns", "delay,", samples, "samples"] = words[..] else { return Err(wrong()) };
+        let figures = Figures {
+            probe: record::TIMER.to_owned(),
+            phase: "cyclic".to_owned(),
+            policy: policy.trim().to_lowercase(),
+            period_ns: Some(delay.parse().map_err(|_| wrong())?),
+            samples: Some(samples.parse().map_err(|_| wrong())?),
+            ..Figures::default()
+        };
+        let cells = Cells::default();
+        Ok(Self { figures, cells, width_ns: None, p50_ns: None, p99_ns: None, others: Vec::new(), needed: None })
+    }
+
+    fn line(&mut self, number: usize, message: &str) -> Result<(), Mistake> {
+        let wrong = || Mistake::new(number, format!("{message:?} must have a number of ns"));
+        let words: Vec<&str> = message.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+        match words[..] {
+            ["mean:", mean, "ns", "mode:", mode, "ns"] => {
+                self.figures.mean_ns =
+                    Some(mean.parse::<f64>().ok().filter(|mean| mean.is_finite()).ok_or_else(wrong)?);
+                self.figures.mode_ns = Some(mode.parse().map_err(|_| wrong())?);
+            }
+            ["min:", min, "ns", "max:", max, "ns", ..] => {
+                self.figures.min_ns = Some(min.parse().map_err(|_| wrong())?);
+                self.figures.max_ns = Some(max.parse().map_err(|_| wrong())?);
+            }
+            [percent, value, "ns"] if percent.ends_with("%:") => {
+                let value_ns: i64 = value.parse().map_err(|_| wrong())?;
+                match percent {
+                    "50.00%:" => self.p50_ns = Some(value_ns),
+                    "99.00%:" => self.p99_ns = Some(value_ns),
+                    _ => self.others.push(format!("{} % {value_ns} ns", percent.trim_end_matches("%:"))),
+                }
+            }
+            ["latency", "distribution", width, "ns", ..] => {
+                let width_ns = width.trim_start_matches('(').parse().ok().filter(|&ns: &i64| ns > 0);
+                self.width_ns = Some(width_ns.ok_or_else(wrong)?);
+            }
+            ["Note:", "--cyclic-samples", "needed", "to", "be", needed, ..] => {
+                self.needed = Some(needed.parse().map_err(|_| wrong())?);
+            }
+            [from, count] => {
+                if let (Some(width_ns), Ok(from_ns), Ok(count)) = (self.width_ns, from.parse(), count.parse()) {
+                    let added = to_ns(from_ns, 1.0).and_then(|from_ns| self.cells.add(from_ns, width_ns, count));
+                    added.ok_or_else(|| Mistake::new(number, format!("{message:?} is out of range")))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(mut self, at: usize, imported: &mut Imported) -> Result<(), Mistake> {
+        let samples = self.figures.samples.unwrap_or_default();
+        if self.figures.max_ns.is_none() {
+            return Err(Mistake::new(0, "it has no line `cyclic: min: ... max: ...`; the output is cut"));
+        }
+        if at > 0 {
+            self.figures.phase = format!("cyclic-{at}");
+        }
+        let who = self.figures.phase.clone();
+        if self.cells.total() > 0 {
+            let text = || format!("the distribution has {} samples, but the run only {samples}", self.cells.total());
+            self.cells.beyond = samples.checked_sub(self.cells.total()).ok_or_else(|| Mistake::new(0, text()))?;
+        }
+        if let Some(needed) = self.needed {
+            let text =
+                format!("{who}: only the first {} of {} samples are in the figures", grouped(samples), grouped(needed));
+            imported.caveats.push(caveat("overflow", text));
+        }
+        imported.caveats.extend(self.cells.overflow(&who));
+        self.cells.fill(&mut self.figures);
+        // Those of the file are exact.
+        self.figures.p50_ns = self.p50_ns.or(self.figures.p50_ns);
+        self.figures.p99_ns = self.p99_ns.or(self.figures.p99_ns);
+        if !self.others.is_empty() {
+            self.figures.note = format!("Other percentiles: {}.", self.others.join(", "));
+        }
+        imported.figures.push(self.figures);
+        Ok(())
+    }
+}
