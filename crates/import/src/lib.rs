@@ -14,6 +14,7 @@ mod command;
 mod console;
 mod cyclictest;
 mod hgrm;
+mod hwlatdetect;
 mod jitterdebugger;
 mod latmus;
 mod oslat;
@@ -54,7 +55,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 12] = [
+pub const FORMATS: [&dyn Format; 13] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -64,6 +65,7 @@ pub const FORMATS: [&dyn Format; 12] = [
     &console::Lines,
     &hgrm::Percentiles,
     &stress_ng::Cyclic,
+    &hwlatdetect::Detected,
     &cyclictest::Text,
     &cyclictest::Rows,
     &columns::Columns,

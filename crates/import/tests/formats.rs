@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 11] = [
+const SAMPLES: [(&str, &str); 12] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -21,6 +21,7 @@ const SAMPLES: [(&str, &str); 11] = [
     ("rteval-cyclictest.xml", "rteval, summary.xml"),
     ("rteval-timerlat.xml", "rteval, summary.xml"),
     ("stress-ng-0.15-cyclic.txt", "stress-ng --cyclic"),
+    ("hwlatdetect-2.4.txt", "hwlatdetect"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -337,6 +338,28 @@ fn stress_ng_keeps_the_first_samples() {
     assert!(of(&text.replace("min: 8140", "min: x")).unwrap_err().contains("line 5: "));
     let cut = of(&text.lines().take(3).collect::<Vec<_>>().join("\n")).unwrap_err();
     assert!(cut.ends_with("the output is cut"), "{cut}");
+}
+
+#[test]
+fn hwlatdetect_sees_a_part_of_the_time() {
+    let record = imported("hwlatdetect-2.4.txt");
+    let [figures] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((short(figures), figures.cpus.as_str()), ((Some(3), Some(214), Some(214)), "0-3"));
+    assert_eq!((figures.duration_ns, figures.probe.as_str()), (Some(600_000_000_000), "noise"));
+    assert!(figures.note.starts_with("2 system management interrupts"));
+    assert_eq!(kinds(&record), ["overflow", "omission", "mixed"]);
+    assert!(record.caveats[2].text.contains("500000 us of each 1000000 us"), "{:?}", record.caveats);
+    let text = text_of("hwlatdetect-2.4.txt");
+    let (head, samples) = text.split_once("ts: ").unwrap();
+    let quiet = head.replace("214us", "Below threshold").replace(": 3", ": 0");
+    assert_eq!(self::figures(&of(&quiet).unwrap())[0].max_ns, None);
+    // The file of --report has the samples alone.
+    let report = of(&format!("ts: {samples}")).unwrap();
+    assert_eq!(short(&self::figures(&report)[0]), (Some(3), Some(214), Some(214)));
+    assert!(of(&text.replace("inner:15", "inner:x")).unwrap_err().contains("line 20: "));
+    assert!(of(&text.replace("outer:214", "outer:215")).unwrap_err().contains("a sample has 215 us"));
+    assert!(of(&text[..text.rfind("ts: ").unwrap()]).unwrap_err().contains("it has 2 samples, but recorded 3"));
+    assert!(of(&text[..text.find("Max").unwrap()]).unwrap_err().contains("the output is cut"));
 }
 
 proptest! {
