@@ -21,6 +21,7 @@ mod oslat;
 mod rt_tests;
 mod rteval;
 mod rtla;
+mod rtla_top;
 mod stress_ng;
 
 use std::{io, path::Path, path::PathBuf};
@@ -55,12 +56,13 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 13] = [
+pub const FORMATS: [&dyn Format; 14] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
     &oslat::Text,
     &rtla::Histograms,
+    &rtla_top::Tables,
     &latmus::Plot,
     &console::Lines,
     &hgrm::Percentiles,

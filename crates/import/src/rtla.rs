@@ -1,6 +1,6 @@
 //! Histograms of `rtla timerlat hist` and `rtla osnoise hist` (`tools/tracing/rtla/src/timerlat_hist.c`).
 
-use record::{Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
+use record::{Caveat, Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 
 use crate::{
     Format, Imported, Mistake, caveat,
@@ -94,12 +94,15 @@ impl Format for Histograms {
             cells.fill(&mut figures);
             imported.figures.push(figures);
         }
+        imported.caveats.extend(missed_events(text));
         Ok(imported)
     }
 }
 
+/// Role of the columns of programs.
+pub const TIMERLAT_USER: &str = "timerlat/user";
 /// The caveat of timerlat.
-const KERNEL: &str = "timerlat measures in the kernel: the time until its interrupt handler (IRQ) and until its thread of the \
+pub const KERNEL: &str = "timerlat measures in the kernel: the time until its interrupt handler (IRQ) and until its thread of the \
                       kernel (Thr); the way of a program (Usr) is longer. Columns are populations of their own";
 /// The caveat of osnoise.
 const NOISE: &str = "osnoise counts the time of each interruption";
@@ -111,7 +114,7 @@ fn column(name: &str, is_timerlat: bool) -> Option<Figures> {
     let role = match kind {
         "IRQ" => TIMERLAT_IRQ,
         "Thr" => TIMERLAT_THREAD,
-        "Usr" => "timerlat/user",
+        "Usr" => TIMERLAT_USER,
         "CPU" => "",
         _ => return None,
     };
@@ -132,13 +135,21 @@ fn width(rows: &[(i64, Vec<u64>)], unit_ns: f64) -> i64 {
 }
 
 /// A duration such as `0 00:10:00`: days and time.
-fn duration_ns(text: &str) -> Option<u64> {
+pub fn duration_ns(text: &str) -> Option<u64> {
     let (days, time) = text.trim().split_once(' ')?;
     let mut seconds: u64 = days.parse().ok()?;
     for (part, limit) in time.trim().split(':').zip([24, 60, 60]) {
         seconds = seconds.checked_mul(limit)?.checked_add(part.parse().ok()?)?;
     }
     seconds.checked_mul(1_000_000_000)
+}
+
+/// The caveat about events that the trace lost, if a line such as `12 (0.10%) events missed, results might not be accurate`
+/// says so (`osnoise.c`, `osnoise_report_missed_events`).
+pub fn missed_events(text: &str) -> Option<Caveat> {
+    let line = text.lines().rfind(|line| line.contains("events missed"))?;
+    let number = line.split("events missed").next().unwrap_or_default().trim();
+    Some(caveat("overflow", format!("the trace lost events, which are in no figure: {number}")))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 12] = [
+const SAMPLES: [(&str, &str); 14] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -22,6 +22,8 @@ const SAMPLES: [(&str, &str); 12] = [
     ("rteval-timerlat.xml", "rteval, summary.xml"),
     ("stress-ng-0.15-cyclic.txt", "stress-ng --cyclic"),
     ("hwlatdetect-2.4.txt", "hwlatdetect"),
+    ("rtla-timerlat-top.txt", "rtla top"),
+    ("rtla-osnoise-top.txt", "rtla top"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -360,6 +362,44 @@ fn hwlatdetect_sees_a_part_of_the_time() {
     assert!(of(&text.replace("outer:214", "outer:215")).unwrap_err().contains("a sample has 215 us"));
     assert!(of(&text[..text.rfind("ts: ").unwrap()]).unwrap_err().contains("it has 2 samples, but recorded 3"));
     assert!(of(&text[..text.find("Max").unwrap()]).unwrap_err().contains("the output is cut"));
+}
+
+#[test]
+fn the_last_table_of_rtla_top_counts() {
+    let record = imported("rtla-timerlat-top.txt");
+    let all = figures(&record);
+    let names: Vec<_> = all.iter().map(|of| (of.role.as_str(), of.cpus.as_str(), of.samples, of.max_ns)).collect();
+    assert_eq!(
+        names,
+        [
+            ("timerlat/irq", "0", Some(60_001), Some(17_000)),
+            ("timerlat/thread", "0", None, Some(43_000)),
+            ("timerlat/irq", "1", Some(60_000), Some(22_000))
+        ]
+    );
+    assert_eq!((all[1].mean_ns, all[1].duration_ns), (Some(5_000.0), Some(60_000_000_000)));
+    assert_eq!(kinds(&record), ["mixed", "overflow"]);
+    let text = text_of("rtla-timerlat-top.txt");
+    let redrawn = format!(
+        "\u{1b}c{text}\u{1b}c{}",
+        text.replace("(us)", "(ns)").replace("CPU COUNT", "\u{1b}[2;30;47mCPU COUNT")
+    );
+    assert_eq!(figures(&of(&redrawn).unwrap())[0].max_ns, Some(17));
+    assert!(of(&text.replace("  17 |", "   x |")).unwrap_err().contains("line 4: "));
+    assert!(of(&text.replace("(us)", "")).unwrap_err().contains("line 4: "));
+}
+
+#[test]
+fn the_table_of_osnoise_has_the_longest_noise() {
+    let record = imported("rtla-osnoise-top.txt");
+    let [first, second] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((first.max_ns, first.duration_ns, first.probe.as_str()), (Some(57_000), Some(53_100_000_000), "noise"));
+    assert_eq!((second.max_ns, second.note.contains("6250 us of noise in a period")), (Some(33_000), true));
+    let text = text_of("rtla-osnoise-top.txt");
+    let hardware = "Hardware-related Noise\nduration:   0 00:01:00 | time is in us\nCPU Period Runtime\n  2 #5  3750000  12   99.99968   9   4   3   0\n";
+    assert_eq!(figures(&of(hardware).unwrap())[0].phase, "hwnoise");
+    assert!(of(&text.replace("99.42749", "199.42749")).unwrap_err().contains("line 4: "));
+    assert!(of(&text[..text.find("  0 #").unwrap()]).unwrap_err().contains("no row of a CPU"));
 }
 
 proptest! {
