@@ -22,6 +22,7 @@ mod rt_tests;
 mod rteval;
 mod rtla;
 mod rtla_top;
+mod sockperf;
 mod stress_ng;
 
 use std::{io, path::Path, path::PathBuf};
@@ -56,7 +57,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 14] = [
+pub const FORMATS: [&dyn Format; 15] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -68,6 +69,7 @@ pub const FORMATS: [&dyn Format; 14] = [
     &hgrm::Percentiles,
     &stress_ng::Cyclic,
     &hwlatdetect::Detected,
+    &sockperf::Report,
     &cyclictest::Text,
     &cyclictest::Rows,
     &columns::Columns,

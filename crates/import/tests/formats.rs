@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 14] = [
+const SAMPLES: [(&str, &str); 16] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -24,6 +24,8 @@ const SAMPLES: [(&str, &str); 14] = [
     ("hwlatdetect-2.4.txt", "hwlatdetect"),
     ("rtla-timerlat-top.txt", "rtla top"),
     ("rtla-osnoise-top.txt", "rtla top"),
+    ("sockperf-3.7-tcp.txt", "sockperf"),
+    ("sockperf-3.7-udp-rtt.txt", "sockperf"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -400,6 +402,36 @@ fn the_table_of_osnoise_has_the_longest_noise() {
     assert_eq!(figures(&of(hardware).unwrap())[0].phase, "hwnoise");
     assert!(of(&text.replace("99.42749", "199.42749")).unwrap_err().contains("line 4: "));
     assert!(of(&text[..text.find("  0 #").unwrap()]).unwrap_err().contains("no row of a CPU"));
+}
+
+#[test]
+fn sockperf_halves_round_trips() {
+    let (tcp, rtt) = (imported("sockperf-3.7-tcp.txt"), imported("sockperf-3.7-udp-rtt.txt"));
+    for (record, trips, role) in [(&tcp, 2.0, "tcp"), (&rtt, 1.0, "")] {
+        let [figures] = figures(record) else { panic!("{record:?}") };
+        let text = text_of(&record.published.as_ref().unwrap().name);
+        let printed = |name: &str| {
+            let (_, rest) = text.split_once(name).unwrap();
+            rest.split(['=', '\u{1b}', '\n']).find_map(|part| part.trim().parse::<f64>().ok()).unwrap()
+        };
+        let largest_ns = figures.max_ns.unwrap() as f64;
+        assert!((largest_ns - printed("<MAX> observation") * 1e3 * trips).abs() < 1.0, "{largest_ns} {text}");
+        assert!((figures.p99_ns.unwrap() as f64 - printed("percentile 99.000") * 1e3 * trips).abs() < 1.0);
+        assert_eq!(
+            (figures.role.as_str(), figures.probe.as_str(), record.tool.version.as_str()),
+            (role, "udp", "3.7-no.git")
+        );
+    }
+    assert_eq!((kinds(&tcp), kinds(&rtt)), (vec!["units", "omission"], vec!["omission"]));
+    let text = text_of("sockperf-3.7-tcp.txt");
+    let lossy = of(&text.replace("dropped messages = 0", "dropped messages = 7")).unwrap();
+    assert!(kinds(&lossy).contains(&"overflow"), "{:?}", lossy.caveats);
+    assert!(
+        of(&text[..text.find("Summary:").unwrap()])
+            .unwrap_err()
+            .ends_with("server 0 has no line `Summary:`; the output is cut")
+    );
+    assert!(of(&text.replace("<MAX> observation =", "<MAX> observation = x")).unwrap_err().contains("line 16: "));
 }
 
 proptest! {
