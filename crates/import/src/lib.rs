@@ -14,6 +14,7 @@ mod command;
 mod console;
 mod cyclictest;
 mod hgrm;
+mod hlog;
 mod hwlatdetect;
 mod jitterdebugger;
 mod latmus;
@@ -57,7 +58,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 15] = [
+pub const FORMATS: [&dyn Format; 16] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -67,6 +68,7 @@ pub const FORMATS: [&dyn Format; 15] = [
     &latmus::Plot,
     &console::Lines,
     &hgrm::Percentiles,
+    &hlog::Intervals,
     &stress_ng::Cyclic,
     &hwlatdetect::Detected,
     &sockperf::Report,
@@ -213,8 +215,12 @@ fn is_own(text: &str) -> bool {
     text.get(..HEAD_BYTES).unwrap_or(text).contains("\"punctual.")
 }
 
+/// The name of this program, as the tool of its exports.
+const OWN: &str = "punctual";
 /// The caveat of every imported record.
 const NOT_MEASURED: &str = "another tool measured this, so it cannot be checked that the run went as requested";
+/// The same for an export of punctual: it lacks what a check needs.
+const EXPORTED: &str = "this is an export of a record, so it cannot be checked that the run went as requested";
 
 /// The record of a file of another tool, named after the file.
 #[must_use]
@@ -227,15 +233,15 @@ pub fn to_record(imported: Imported, path: &Path) -> Record {
         figures.command.clone_from(&command);
         figures.started_at.clone_from(&started_at);
     }
-    caveats.insert(0, Caveat { kind: "imported".to_owned(), text: NOT_MEASURED.to_owned() });
+    let (why, remedy) = match tool.as_str() {
+        OWN => (EXPORTED, "read the record itself, a file .punctual.json"),
+        _ => (NOT_MEASURED, "measure with punctual for a verdict"),
+    };
+    caveats.insert(0, caveat("imported", why));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let parts = [machine.hostname.clone(), machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}"))];
     let on = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let reason = Reason {
-        id: "imported".to_owned(),
-        text: NOT_MEASURED.to_owned(),
-        remedy: "measure with punctual for a verdict".to_owned(),
-    };
+    let reason = Reason { id: "imported".to_owned(), text: why.to_owned(), remedy: remedy.to_owned() };
     let published = Published {
         name,
         on: if on.is_empty() { "an unnamed machine".to_owned() } else { on },

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 16] = [
+const SAMPLES: [(&str, &str); 17] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -26,6 +26,7 @@ const SAMPLES: [(&str, &str); 16] = [
     ("rtla-osnoise-top.txt", "rtla top"),
     ("sockperf-3.7-tcp.txt", "sockperf"),
     ("sockperf-3.7-udp-rtt.txt", "sockperf"),
+    ("hdrhistogram-python.hlog", "HdrHistogram, hlog"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -432,6 +433,35 @@ fn sockperf_halves_round_trips() {
             .ends_with("server 0 has no line `Summary:`; the output is cut")
     );
     assert!(of(&text.replace("<MAX> observation =", "<MAX> observation = x")).unwrap_err().contains("line 16: "));
+}
+
+/// The percentiles are those of the Python port of HdrHistogram.
+#[test]
+fn a_log_of_another_library_is_summed_by_tag() {
+    let record = imported("hdrhistogram-python.hlog");
+    let [summed] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((summed.samples, summed.max_ns), (Some(1004), None));
+    assert_eq!(kinds(&record), ["units", "mixed", "units"]);
+    let text = text_of("hdrhistogram-python.hlog");
+    // The log of its second interval alone; the port prints whole ms, so the maximum is corrected by hand.
+    let lines: Vec<&str> = text.lines().collect();
+    let exact = lines[4].replacen("7.000000", "7.654321", 1);
+    let record = of(&[lines[1], &exact].join("\n")).unwrap();
+    let [second] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((second.samples, second.p50_ns, second.p99_ns), (Some(501), Some(32_255), Some(246_783)));
+    assert_eq!((second.max_ns, second.duration_ns), (Some(7_654_321), Some(1_000_000_000)));
+    let tagged = of(&format!("{}\nTag=a,{}\nTag=b,{}\n", lines[1], lines[3], lines[4])).unwrap();
+    assert_eq!(
+        figures(&tagged).iter().map(|of| (of.phase.as_str(), of.samples)).collect::<Vec<_>>(),
+        [("a", Some(500)), ("b", Some(501))]
+    );
+    let wrong = |line: &str| of(&format!("{}\n{line}\n", lines[1])).unwrap_err();
+    assert!(wrong("0,1,2").ends_with("line 2: an interval has 4 columns: start, length, maximum, histogram (got 3)"));
+    assert!(wrong("0,1,x,HIST").contains("line 2: \"x\" is no number"));
+    assert!(wrong("0,1,2,HIST").contains("line 2: "));
+    assert!(wrong("0,1,2,AAAAAAAA").contains("its first word is 0x00000000"));
+    assert!(wrong(&lines[4][..lines[4].len() - 40]).contains("line 2: the histogram is cut"));
+    assert!(of(lines[1]).unwrap_err().contains("it has no histogram"));
 }
 
 proptest! {

@@ -89,7 +89,9 @@ pub(crate) fn conditions(pair: &ComparedPair) -> String {
 
 /// The origin of figures that punctual did not measure: one word, and a sentence without its end.
 pub(crate) fn not_ours(record: &Record) -> (&'static str, String) {
+    let is_imported = record.validity.reasons.iter().any(|reason| reason.id == "imported");
     match record.tool.name.as_str() {
+        "punctual" if is_imported => ("IMPORTED", "read from an export of punctual".to_owned()),
         "punctual" => ("PUBLISHED", "published elsewhere, not measured by punctual".to_owned()),
         "" => ("IMPORTED", "measured by another tool, not by punctual".to_owned()),
         tool => ("IMPORTED", format!("measured by {tool}, not by punctual")),

@@ -9,9 +9,9 @@ use hdrhistogram::{Histogram as Reader, serialization::Deserializer};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use record::{
-    Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, EndedBy, Finding, FindingState, Granted, Histogram,
-    Machine, Outcome, Phase, Reason, Record, RoleResult, Scenario, ScenarioEntry, ScenarioResult, Series, Spike, State,
-    Tool, UseVerdict, Validity, Verdict, visible,
+    Account, Blame, BlameMode, Campaign, Cause, CauseKind, Caveat, EndedBy, Figures, Finding, FindingState, Granted,
+    Histogram, Machine, Outcome, Phase, Reason, Record, RoleResult, Scenario, ScenarioEntry, ScenarioResult, Series,
+    Spike, State, Tool, UseVerdict, Validity, Verdict, visible,
 };
 use report::export::Format;
 use roxmltree::{Document, Node};
@@ -309,6 +309,48 @@ fn an_hlog_names_its_run() {
     // The bytes of a compressed histogram depend on the version of the compressor.
     let without_histograms: Vec<&str> = log.lines().map(|line| line.split("HISTF").next().unwrap()).collect();
     assert_snapshot!("hlog", without_histograms.join("\n"));
+}
+
+/// The record of an export, read as a file of another tool.
+fn imported(format: Format, record: &Record) -> Record {
+    let exported = text(format, record);
+    let reader = import::format_of(&exported).expect("its format is recognised");
+    import::to_record(reader.read(&exported).unwrap(), Path::new("a"))
+}
+
+/// The figures of each series, without sums of several.
+fn figures(record: &Record) -> Vec<&Figures> {
+    let all = &record.published.as_ref().unwrap().figures;
+    all.iter().filter(|figures| figures.phase != "all-threads").collect()
+}
+
+#[test]
+fn an_imported_hlog_has_the_histograms_of_its_record() {
+    let record = sample();
+    let read = imported(Format::Hlog, &record);
+    let all = figures(&read);
+    assert_eq!(all.len(), record.series.len());
+    for (figures, series) in all.iter().zip(&record.series) {
+        assert_eq!(figures.histogram.as_ref(), Some(&series.corrected));
+        assert_eq!((figures.max_ns, figures.samples), (series.max_ns, Some(series.corrected.total())));
+        assert_eq!(figures.cpus, series.cpu.unwrap().to_string());
+    }
+    assert_eq!((read.tool.name.as_str(), &read.tool.version), ("punctual", &record.tool.version));
+    assert_eq!((&read.started_at, &read.scenario.probe), (&record.started_at, &record.scenario.probe));
+    let texts: Vec<&str> = read.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
+    assert!(record.caveats.iter().all(|caveat| texts.contains(&caveat.text.as_str())), "{texts:?}");
+}
+
+proptest! {
+    #[test]
+    fn any_histogram_comes_back_from_an_hlog(cells in prop::collection::vec((0..i64::MAX >> 1, 1..1_u64 << 40), 0..40)) {
+        let mut record = sample();
+        record.series[0].corrected = Histogram::default();
+        cells.iter().for_each(|(value_ns, count)| record.series[0].corrected.add(*value_ns, *count));
+        let read = imported(Format::Hlog, &record);
+        let corrected = Some(&record.series[0].corrected).filter(|histogram| !histogram.is_empty());
+        prop_assert_eq!(figures(&read)[0].histogram.as_ref(), corrected);
+    }
 }
 
 /// The tags and histograms of a log, by an independent reader.

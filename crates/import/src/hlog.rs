@@ -1,0 +1,269 @@
+//! Interval logs of HdrHistogram (`HistogramLogReader`, `AbstractHistogram.decodeFromByteBuffer`), also those that punctual
+//! exports as `.hlog`.
+
+use std::{collections::HashMap, io::Read as _, ops::RangeInclusive};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use flate2::read::ZlibDecoder;
+use record::{Figures, Histogram, Machine};
+
+use crate::{Format, Imported, Mistake, OWN, caveat, cells::Cells, cells::to_ns};
+
+/// The format.
+pub struct Intervals;
+
+/// First words of the V2 encoding, without and with compression.
+const COOKIES: [u32; 2] = [0x1c84_9313, 0x1c84_9314];
+/// Length of the header of an encoded histogram, bytes.
+const HEADER_BYTES: usize = 40;
+/// The longest encoded histogram, bytes. One with 3 digits and values up to 2^63 has at most 56 000 counts.
+const HISTOGRAM_BYTES_MAX: u64 = 16 << 20;
+/// The comment in which punctual writes the unit.
+const IN_NS: &str = "Unit of the values: ns";
+
+impl Format for Intervals {
+    fn name(&self) -> &'static str {
+        "HdrHistogram, hlog"
+    }
+
+    fn is_it(&self, text: &str) -> bool {
+        text.lines()
+            .any(|line| line.starts_with("#[Histogram log format version") || line.starts_with("\"StartTimestamp\""))
+    }
+
+    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+        let mut imported = Imported::default();
+        let (mut tags, mut places): (Vec<Tag<'_>>, HashMap<&str, usize>) = Default::default();
+        let mut has_unit = false;
+        for (number, line) in (1..).zip(text.lines()) {
+            if let Some(comment) = line.strip_prefix('#') {
+                let comment = comment.trim_start_matches('[').trim_end_matches(']');
+                has_unit |= comment.starts_with(IN_NS);
+                self::comment(comment, &mut imported);
+            } else if !line.is_empty() && !line.starts_with('"') {
+                let interval = Interval::read(line).map_err(|text| Mistake::new(number, text))?;
+                let place = *places.entry(interval.tag).or_insert(tags.len());
+                if place == tags.len() {
+                    tags.push(Tag { name: interval.tag.to_owned(), intervals: Vec::new() });
+                }
+                tags[place].intervals.push(interval);
+            }
+        }
+        if tags.is_empty() {
+            return Err(Mistake::new(0, "it has no histogram"));
+        }
+        if !has_unit {
+            imported.caveats.push(caveat("units", "the file does not say its unit; nanoseconds are assumed"));
+        }
+        let probe = if imported.tool == OWN { std::mem::take(&mut imported.command) } else { record::TIMER.to_owned() };
+        for tag in tags {
+            let figures = tag.end(&mut imported).map_err(|text| Mistake::new(0, text))?;
+            imported.figures.push(Figures { probe: probe.clone(), ..figures });
+        }
+        Ok(imported)
+    }
+}
+
+/// Reads a comment of punctual: version, probe and machine, start, and what its histograms lack. The probe is stored as the
+/// command for a moment.
+fn comment(comment: &str, imported: &mut Imported) {
+    if let Some((version, rest)) = comment.strip_prefix("punctual ").and_then(|rest| rest.split_once(": ")) {
+        let (probe, host) = rest.split_once(" on ").unwrap_or((rest, ""));
+        imported.tool = OWN.to_owned();
+        version.clone_into(&mut imported.version);
+        probe.clone_into(&mut imported.command);
+        imported.machine = Machine { hostname: (!host.is_empty()).then(|| host.to_owned()), ..Machine::default() };
+    } else if let Some((_, started_at)) = comment.strip_prefix("StartTime: ").and_then(|rest| rest.split_once("), ")) {
+        started_at.clone_into(&mut imported.started_at);
+    } else if let Some(text) = comment.strip_prefix("Verdict: ") {
+        imported.caveats.push(caveat("verdict", format!("the verdict of the run was {text}")));
+    } else if let Some(text) = comment.strip_prefix("Caveat: ") {
+        imported.caveats.push(caveat("measured", text));
+    } else if comment.contains("early wake-ups have the value 0") {
+        imported.caveats.push(caveat("folded", comment));
+    } else if comment.contains("counts for each omitted deadline") {
+        let text = "omitted deadlines were added to the counts, so they are more than samples";
+        imported.caveats.push(caveat("omission", text));
+    }
+}
+
+/// The intervals of one tag.
+struct Tag<'a> {
+    name: String,
+    intervals: Vec<Interval<'a>>,
+}
+
+impl Tag<'_> {
+    /// The figures of all intervals together.
+    fn end(self, imported: &mut Imported) -> Result<Figures, String> {
+        let name = if self.name.is_empty() { "histogram".to_owned() } else { self.name };
+        if self.intervals.len() > 1 {
+            let text = format!("{name}: {} intervals are summed; their sequence is lost", self.intervals.len());
+            imported.caveats.push(caveat("mixed", text));
+        }
+        let (mut cells, mut max_ns, mut seconds) = (Cells::default(), None, 0.0);
+        for interval in &self.intervals {
+            for (value_ns, count) in interval.cells.histogram.iter() {
+                cells.add(value_ns, 1, count).ok_or_else(|| format!("{name}: too many samples"))?;
+            }
+            max_ns = max_ns.max(interval.max_ns());
+            seconds += interval.seconds;
+        }
+        let is_exact = self.intervals.iter().all(|of| of.cells.histogram.is_empty() || of.max_ns().is_some());
+        if !is_exact {
+            let text =
+                format!("{name}: the maximum of the file is not in the last cell of its histogram, and is left out");
+            imported.caveats.push(caveat("units", text));
+        }
+        let cpu = name.rsplit_once("-cpu").filter(|(_, cpu)| cpu.parse::<u32>().is_ok());
+        let mut figures = Figures {
+            role: cpu.map_or(name.as_str(), |(role, _)| role).to_owned(),
+            cpus: cpu.map(|(_, cpu)| cpu).unwrap_or_default().to_owned(),
+            duration_ns: to_ns(seconds, 1e9).and_then(|ns| u64::try_from(ns).ok()).filter(|&ns| ns > 0),
+            max_ns: max_ns.filter(|_| is_exact),
+            ..Figures::default()
+        };
+        figures.phase = name;
+        cells.fill(&mut figures);
+        Ok(figures)
+    }
+}
+
+/// One line: `Tag=NAME,start,length,max,histogram`; the tag can be absent.
+struct Interval<'a> {
+    tag: &'a str,
+    seconds: f64,
+    /// The maximum in ns, if its unit is ms.
+    printed_ns: Option<i64>,
+    cells: Decoded,
+}
+
+impl<'a> Interval<'a> {
+    fn read(line: &'a str) -> Result<Self, String> {
+        let (tag, rest) = match line.strip_prefix("Tag=") {
+            Some(rest) => rest.split_once(',').ok_or("the tag has no interval")?,
+            None => ("", line),
+        };
+        let columns: Vec<&str> = rest.split(',').map(str::trim).collect();
+        let [start, length, max, encoded] = columns[..] else {
+            return Err(format!(
+                "an interval has 4 columns: start, length, maximum, histogram (got {})",
+                columns.len()
+            ));
+        };
+        let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+        let number = |text: &str| number(text).ok_or_else(|| format!("{text:?} is no number"));
+        number(start)?;
+        let printed_ns = to_ns(number(max)?, 1e6);
+        let bytes = STANDARD.decode(encoded).map_err(|error| format!("the histogram is no base64: {error}"))?;
+        Ok(Self { tag, seconds: number(length)?, printed_ns, cells: decoded(&bytes)? })
+    }
+
+    /// The printed maximum, if it is in the last cell with samples.
+    fn max_ns(&self) -> Option<i64> {
+        self.printed_ns.filter(|ns| self.cells.last_ns.as_ref().is_some_and(|last_ns| last_ns.contains(ns)))
+    }
+}
+
+/// A decoded histogram.
+struct Decoded {
+    histogram: Histogram,
+    /// The times of the last cell with samples; `None` if it is empty.
+    last_ns: Option<RangeInclusive<i64>>,
+}
+
+/// Decodes a histogram, with or without compression.
+fn decoded(bytes: &[u8]) -> Result<Decoded, String> {
+    let cookie = word(bytes, 0)?;
+    // The second digit from the right is a word size, which the encoding does not use.
+    match cookie | 0x10 {
+        of if of == COOKIES[0] => counts(bytes),
+        of if of == COOKIES[1] => {
+            let length = word(bytes, 4)? as usize;
+            let packed = bytes.get(8..).filter(|rest| rest.len() >= length).ok_or("the histogram is cut")?;
+            let mut encoded = Vec::new();
+            let unpacked = ZlibDecoder::new(&packed[..length]).take(HISTOGRAM_BYTES_MAX).read_to_end(&mut encoded);
+            unpacked.map_err(|error| format!("the histogram is not compressed with zlib: {error}"))?;
+            if word(&encoded, 0)? | 0x10 != COOKIES[0] {
+                return Err("the compressed histogram is in no V2 encoding".to_owned());
+            }
+            counts(&encoded)
+        }
+        _ => Err(format!("only histograms in the V2 encoding can be read (its first word is {cookie:#010x})")),
+    }
+}
+
+/// Reads a histogram in the V2 encoding: a header of [`HEADER_BYTES`], then the counts by cell. A negative count is a number
+/// of empty cells.
+fn counts(bytes: &[u8]) -> Result<Decoded, String> {
+    let (length, offset, digits) = (word(bytes, 4)? as usize, word(bytes, 8)?, word(bytes, 12)?);
+    let lowest = u64::from(word(bytes, 16)?) << 32 | u64::from(word(bytes, 20)?);
+    if offset != 0 || digits > 5 || lowest == 0 {
+        return Err(format!(
+            "shifted histograms and those with more than 5 digits cannot be read (offset {offset}, {digits} digits)"
+        ));
+    }
+    // The cells of a value: as many as twice the resolution, rounded up to a power of two.
+    let half_bits = (2 * 10_u64.pow(digits)).next_power_of_two().trailing_zeros() - 1;
+    let half = 1_u64 << half_bits;
+    let unit_bits = lowest.ilog2();
+    let end = HEADER_BYTES.checked_add(length).filter(|&end| end <= bytes.len()).ok_or("the histogram is cut")?;
+    let mut rest = &bytes[HEADER_BYTES..end];
+    let (mut histogram, mut last_ns, mut index) = (Histogram::default(), None, 0_u64);
+    while !rest.is_empty() {
+        let number = take(&mut rest).ok_or("the histogram is cut")?;
+        if number <= 0 {
+            index = index.checked_add(number.unsigned_abs().max(1)).ok_or("the histogram has too many cells")?;
+            continue;
+        }
+        // The first two halves have cells of one unit; each next one is twice as wide.
+        let shift = (index >> half_bits).saturating_sub(1);
+        let place = if index < 2 * half { index } else { (index & (half - 1)) + half };
+        let shift = shift.saturating_add(u64::from(unit_bits)).min(64);
+        let (from, end) = (u128::from(place) << shift, u128::from(place + 1) << shift);
+        let cell = i64::try_from(from).ok().zip(i64::try_from(end - 1).ok());
+        let (lowest_ns, highest_ns) = cell.ok_or("a cell is out of range")?;
+        histogram.total().checked_add(number.unsigned_abs()).ok_or("the histogram has too many samples")?;
+        histogram.add(highest_ns, number.unsigned_abs());
+        last_ns = Some(lowest_ns..=highest_ns);
+        index += 1;
+    }
+    Ok(Decoded { histogram, last_ns })
+}
+
+/// Takes a number off the begin: LEB128 of its zigzag value, with at most 9 bytes, of which the last one has 8 bits.
+fn take(bytes: &mut &[u8]) -> Option<i64> {
+    let mut zigzag = 0_u64;
+    for at in 0..9 {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let is_last = at == 8 || byte < 0x80;
+        let bits = if at == 8 { byte } else { byte & 0x7f };
+        zigzag |= u64::from(bits) << (7 * at);
+        if is_last {
+            break;
+        }
+    }
+    Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
+}
+
+/// The word at a place, in network byte order.
+fn word(bytes: &[u8], at: usize) -> Result<u32, String> {
+    let bytes = bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(u32::from_be_bytes).ok_or_else(|| "the histogram is cut".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_up_to_nine_bytes() {
+        let number = |bytes: &[u8]| take(&mut &bytes[..]);
+        assert_eq!(number(&[0x06]), Some(3));
+        assert_eq!(number(&[0x05]), Some(-3));
+        assert_eq!(number(&[0x80, 0x01]), Some(64));
+        assert_eq!(number(&[0xff; 9]), Some(i64::MIN));
+        assert_eq!(number(&[0x80]), None);
+    }
+}
