@@ -18,6 +18,7 @@ mod hlog;
 mod hwlatdetect;
 mod jitterdebugger;
 mod latmus;
+mod linuxcnc;
 mod oslat;
 mod rt_tests;
 mod rteval;
@@ -58,7 +59,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 16] = [
+pub const FORMATS: [&dyn Format; 17] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -72,6 +73,7 @@ pub const FORMATS: [&dyn Format; 16] = [
     &stress_ng::Cyclic,
     &hwlatdetect::Detected,
     &sockperf::Report,
+    &linuxcnc::Lines,
     &cyclictest::Text,
     &cyclictest::Rows,
     &columns::Columns,

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 17] = [
+const SAMPLES: [(&str, &str); 18] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -27,6 +27,7 @@ const SAMPLES: [(&str, &str); 17] = [
     ("sockperf-3.7-tcp.txt", "sockperf"),
     ("sockperf-3.7-udp-rtt.txt", "sockperf"),
     ("hdrhistogram-python.hlog", "HdrHistogram, hlog"),
+    ("latency-histogram.txt", "LinuxCNC latency-histogram --nox"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -462,6 +463,17 @@ fn a_log_of_another_library_is_summed_by_tag() {
     assert!(wrong("0,1,2,AAAAAAAA").contains("its first word is 0x00000000"));
     assert!(wrong(&lines[4][..lines[4].len() - 40]).contains("line 2: the histogram is cut"));
     assert!(of(lines[1]).unwrap_err().contains("it has no histogram"));
+}
+
+#[test]
+fn latency_histogram_of_linuxcnc_has_jitter() {
+    let record = imported("latency-histogram.txt");
+    let [base, servo] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((base.role.as_str(), base.jitter_ns, base.max_ns), ("base", Some(16_500), None));
+    assert_eq!((servo.jitter_ns, servo.duration_ns), (Some(48_600), Some(2_000_000_000)));
+    assert_eq!(kinds(&record), ["mixed", "units"]);
+    let text = text_of("latency-histogram.txt");
+    assert!(of(&text.replace("-48.600", "48.600")).unwrap_err().contains("line 3: "));
 }
 
 proptest! {
