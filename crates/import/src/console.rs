@@ -27,14 +27,7 @@ impl Format for Lines {
         let mut figures =
             Figures { probe: record::TIMER.to_owned(), phase: "latency".to_owned(), ..Figures::default() };
         if let Some((_, title)) = last("RTT|") {
-            // `RTT|  00:00:01  (periodic user-mode task, 1000 us period, priority 99)`
-            let words: Vec<&str> = title.split([' ', ',', '(', ')']).filter(|word| !word.is_empty()).collect();
-            let before = |unit: &[&str]| words.windows(unit.len() + 1).find(|all| all[1..] == *unit).map(|all| all[0]);
-            figures.period_ns = before(&["us", "period"]).and_then(|us| us.parse::<u64>().ok()?.checked_mul(1_000));
-            let priority = words.iter().position(|word| *word == "priority").and_then(|at| words.get(at + 1));
-            figures.policy = priority.map(|priority| format!("fifo:{priority}")).unwrap_or_default();
-            figures.role =
-                if title.contains("kernel") || title.contains("timer handler") { "kernel" } else { "" }.to_owned();
+            self::title(title, &mut figures);
         }
         // Whole times at the end, or those until the last line of a run that was ended.
         let (number, line, least, largest) = match (last("RTS|"), last("RTD|")) {
@@ -72,6 +65,17 @@ impl Format for Lines {
         imported.figures.push(figures);
         Ok(imported)
     }
+}
+
+/// Reads period, priority and kind of thread from a title such as `RTT|  00:00:01  (periodic user-mode task, 1000 us period,
+/// priority 99)`.
+pub fn title(title: &str, figures: &mut Figures) {
+    let words: Vec<&str> = title.split([' ', ',', '(', ')']).filter(|word| !word.is_empty()).collect();
+    let before = |unit: &[&str]| words.windows(unit.len() + 1).find(|all| all[1..] == *unit).map(|all| all[0]);
+    figures.period_ns = before(&["us", "period"]).and_then(|us| us.parse::<u64>().ok()?.checked_mul(1_000));
+    let priority = words.iter().position(|word| *word == "priority").and_then(|at| words.get(at + 1));
+    figures.policy = priority.map(|priority| format!("fifo:{priority}")).unwrap_or_default();
+    figures.role = if title.contains("kernel") || title.contains("timer handler") { "kernel" } else { "" }.to_owned();
 }
 
 /// The cells of lines such as `HSD|    avg|   3 -  4 |  12345`. Those of `min` and `max` count each second only once.

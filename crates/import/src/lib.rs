@@ -26,6 +26,7 @@ mod rtla;
 mod rtla_top;
 mod sockperf;
 mod stress_ng;
+mod xenomai;
 
 use std::{io, path::Path, path::PathBuf};
 
@@ -59,7 +60,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 17] = [
+pub const FORMATS: [&dyn Format; 18] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -68,6 +69,7 @@ pub const FORMATS: [&dyn Format; 17] = [
     &rtla_top::Tables,
     &latmus::Plot,
     &console::Lines,
+    &xenomai::Plot,
     &hgrm::Percentiles,
     &hlog::Intervals,
     &stress_ng::Cyclic,

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 18] = [
+const SAMPLES: [(&str, &str); 19] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -28,6 +28,7 @@ const SAMPLES: [(&str, &str); 18] = [
     ("sockperf-3.7-udp-rtt.txt", "sockperf"),
     ("hdrhistogram-python.hlog", "HdrHistogram, hlog"),
     ("latency-histogram.txt", "LinuxCNC latency-histogram --nox"),
+    ("xenomai-latency-g.txt", "Xenomai latency -g"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -474,6 +475,28 @@ fn latency_histogram_of_linuxcnc_has_jitter() {
     assert_eq!(kinds(&record), ["mixed", "units"]);
     let text = text_of("latency-histogram.txt");
     assert!(of(&text.replace("-48.600", "48.600")).unwrap_err().contains("line 3: "));
+}
+
+#[test]
+fn the_plot_of_xenomai_has_one_more_sample_a_cell() {
+    let record = imported("xenomai-latency-g.txt");
+    let [figures] = figures(&record) else { panic!("{record:?}") };
+    let cells: Vec<_> = figures.histogram.as_ref().unwrap().iter().collect();
+    assert_eq!(cells, [(999, 5_970_000), (1_999, 29_000), (3_999, 900), (4_999, 80), (5_999, 10), (6_999, 7)]);
+    assert_eq!((figures.samples, figures.min_ns, figures.max_ns), (Some(5_999_997), Some(-412), Some(6_904)));
+    assert_eq!((figures.policy.as_str(), figures.period_ns), ("fifo:99", Some(100_000)));
+    assert_eq!(kinds(&record), ["folded"]);
+    let text = text_of("xenomai-latency-g.txt");
+    let clamped = of(&text.replace("6.904|       0|     0|", "66.904|       2|     1|")).unwrap();
+    assert_eq!(kinds(&clamped), ["omission", "mixed", "clamped", "folded"]);
+    // Old versions write no title.
+    let old = of(&text_of("xenomai-latency-g-old.txt")).unwrap();
+    assert_eq!(self::figures(&old)[0].samples, Some(953));
+    assert_eq!(kinds(&old), ["clamped", "folded"]);
+    assert!(of(&text.replace("3.5 901", "3.6 901")).unwrap_err().contains("no cells of equal width"));
+    assert!(of(&text.replace("3.5 901", "3.5 x")).unwrap_err().contains("line 9: "));
+    assert!(of(&text.replace("0.731|", "x|")).unwrap_err().contains("line 3: "));
+    assert_eq!(format_of("1 1\n2 30\n3 1\n").unwrap().name(), "two columns: value in us, number of samples");
 }
 
 proptest! {
