@@ -21,6 +21,7 @@ mod latmus;
 mod linuxcnc;
 mod oslat;
 mod rt_tests;
+mod rtc_testbench;
 mod rteval;
 mod rtla;
 mod rtla_top;
@@ -60,7 +61,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 18] = [
+pub const FORMATS: [&dyn Format; 19] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -76,6 +77,7 @@ pub const FORMATS: [&dyn Format; 18] = [
     &hwlatdetect::Detected,
     &sockperf::Report,
     &linuxcnc::Lines,
+    &rtc_testbench::Log,
     &cyclictest::Text,
     &cyclictest::Rows,
     &columns::Columns,

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 19] = [
+const SAMPLES: [(&str, &str); 20] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -29,6 +29,7 @@ const SAMPLES: [(&str, &str); 19] = [
     ("hdrhistogram-python.hlog", "HdrHistogram, hlog"),
     ("latency-histogram.txt", "LinuxCNC latency-histogram --nox"),
     ("xenomai-latency-g.txt", "Xenomai latency -g"),
+    ("rtc-testbench.log", "RTC-Testbench, log"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -497,6 +498,31 @@ fn the_plot_of_xenomai_has_one_more_sample_a_cell() {
     assert!(of(&text.replace("3.5 901", "3.5 x")).unwrap_err().contains("line 9: "));
     assert!(of(&text.replace("0.731|", "x|")).unwrap_err().contains("line 3: "));
     assert_eq!(format_of("1 1\n2 30\n3 1\n").unwrap().name(), "two columns: value in us, number of samples");
+}
+
+#[test]
+fn statistics_of_the_testbench_are_since_the_start() {
+    let record = imported("rtc-testbench.log");
+    let all: Vec<_> = figures(&record).iter().map(|of| (of.role.as_str(), of.samples, of.max_ns, of.late)).collect();
+    assert_eq!(
+        all,
+        [
+            ("Lldp", Some(60), Some(1_200_000), None),
+            ("Lldp/one-way", Some(60), Some(600_000), None),
+            ("TsnHigh", Some(60_997), Some(2_104_000), Some(3)),
+            ("TsnHigh/one-way", Some(60_997), Some(1_010_000), Some(1))
+        ]
+    );
+    assert_eq!((figures(&record)[3].min_ns, figures(&record)[2].duration_ns), (Some(-12_000), Some(60_000_000_000)));
+    assert_eq!(kinds(&record), ["overflow", "overflow", "mixed", "units"]);
+    let text = text_of("rtc-testbench.log");
+    let first = of(text.lines().next().unwrap()).unwrap();
+    assert_eq!(figures(&first).len(), 2, "no frame of Lldp came back");
+    assert!(
+        of(&text.replace("TsnHighRttAvg=1751.250000", "TsnHighRttAvg="))
+            .unwrap_err()
+            .contains("line 3: TsnHighRttAvg must be")
+    );
 }
 
 proptest! {

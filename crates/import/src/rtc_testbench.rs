@@ -1,0 +1,104 @@
+//! Logs of the reference application of RTC-Testbench (`src/log.c`, `log_add_traffic_class`): a line for each interval, with
+//! the statistics since the start.
+
+use std::collections::BTreeMap;
+
+use record::{Figures, grouped};
+
+use crate::{Format, Imported, Mistake, caveat, cells::to_ns};
+
+/// The format.
+pub struct Log;
+
+impl Format for Log {
+    fn name(&self) -> &'static str {
+        "RTC-Testbench, log"
+    }
+
+    fn is_it(&self, text: &str) -> bool {
+        text.lines().any(is_statistics)
+    }
+
+    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+        let mut lines = (1..).zip(text.lines()).filter(|(_, line)| is_statistics(line));
+        let first = lines.next().ok_or_else(|| Mistake::new(0, "it has no line with RttMin and RttMax"))?;
+        let (number, line) = lines.last().unwrap_or(first);
+        let values = values(line);
+        let classes = values.keys().filter_map(|key| key.strip_suffix("RttMax"));
+        let mut imported = Imported { tool: "RTC-Testbench".to_owned(), ..Imported::default() };
+        let started_s = first.1.trim_start_matches('[').split(']').next().and_then(seconds);
+        let ended_s = line.trim_start_matches('[').split(']').next().and_then(seconds);
+        let duration_ns =
+            started_s.zip(ended_s).and_then(|(start, end)| end.checked_sub(start)?.checked_mul(1_000_000_000));
+        for class in classes {
+            let of = |name: &str| -> Result<Option<&str>, Mistake> {
+                Ok(values.get(format!("{class}{name}").as_str()).copied())
+            };
+            let wrong = |name: &str| Mistake::new(number, format!("{class}{name} must be a number; the line is cut"));
+            let count = |name: &str| of(name)?.and_then(|value| value.parse::<u64>().ok()).ok_or_else(|| wrong(name));
+            let (sent, received) = (count("Sent")?, count("Received")?);
+            if received == 0 {
+                let text = format!("{class}: no frame came back of {} sent; it has no figures", grouped(sent));
+                imported.caveats.push(caveat("overflow", text));
+                continue;
+            }
+            if sent > received {
+                let (lost, sent) = (grouped(sent - received), grouped(sent));
+                let text = format!("{class}: {lost} of {sent} frames had not come back; they are in no figure");
+                imported.caveats.push(caveat("overflow", text));
+            }
+            // Old versions have no one-way times.
+            let has_oneway = of("OnewayMax")?.is_some();
+            for (quantity, probe, suffix) in [("Rtt", "udp", ""), ("Oneway", "stream", "/one-way")] {
+                if quantity == "Oneway" && !has_oneway {
+                    continue;
+                }
+                let us = |end: &str| {
+                    let name = format!("{quantity}{end}");
+                    let value = of(&name)?.and_then(|value| value.parse::<f64>().ok()).filter(|us| us.is_finite());
+                    value.ok_or_else(|| wrong(&name))
+                };
+                let outliers = of(&format!("{quantity}Outliers"))?.and_then(|value| value.parse().ok());
+                imported.figures.push(Figures {
+                    probe: probe.to_owned(),
+                    phase: "reference".to_owned(),
+                    role: format!("{class}{suffix}"),
+                    samples: Some(received),
+                    duration_ns,
+                    min_ns: to_ns(us("Min")?, 1e3),
+                    mean_ns: Some(us("Avg")? * 1e3),
+                    max_ns: to_ns(us("Max")?, 1e3),
+                    late: outliers,
+                    ..Figures::default()
+                });
+            }
+        }
+        if imported.figures.is_empty() {
+            return Err(Mistake::new(number, "no frame came back, so it has no figures"));
+        }
+        imported
+            .caveats
+            .push(caveat("mixed", "the times are taken in the application, in whole us, and include both machines"));
+        if imported.figures.iter().any(|figures| figures.probe == "stream") {
+            let text = "one-way times are right only if the clocks of both machines are synchronised; the file does not say it";
+            imported.caveats.push(caveat("units", text));
+        }
+        Ok(imported)
+    }
+}
+
+fn is_statistics(line: &str) -> bool {
+    line.contains("RttMin=") && line.contains("RttMax=") && line.contains("Sent=")
+}
+
+/// The values of `TsnHighSent=12 | TsnHighRttMin=1786 [us] | ...` by name.
+fn values(line: &str) -> BTreeMap<&str, &str> {
+    let statistics = line.rsplit("]: ").next().unwrap_or(line);
+    let parts = statistics.split('|').filter_map(|part| part.trim().trim_start_matches("- ").split_once('='));
+    parts.map(|(name, value)| (name, value.trim().trim_end_matches("[us]").trim())).collect()
+}
+
+/// Seconds of `    1234.  5678901`, the time of a line.
+fn seconds(time: &str) -> Option<u64> {
+    time.split('.').next()?.trim().parse().ok()
+}
