@@ -16,6 +16,7 @@ mod cyclictest;
 mod hgrm;
 mod hlog;
 mod hwlatdetect;
+mod isochron;
 mod jitterdebugger;
 mod latmus;
 mod linuxcnc;
@@ -61,7 +62,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 19] = [
+pub const FORMATS: [&dyn Format; 20] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -78,6 +79,7 @@ pub const FORMATS: [&dyn Format; 19] = [
     &sockperf::Report,
     &linuxcnc::Lines,
     &rtc_testbench::Log,
+    &isochron::Summary,
     &cyclictest::Text,
     &cyclictest::Rows,
     &columns::Columns,

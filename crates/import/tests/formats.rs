@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 20] = [
+const SAMPLES: [(&str, &str); 21] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -30,6 +30,7 @@ const SAMPLES: [(&str, &str); 20] = [
     ("latency-histogram.txt", "LinuxCNC latency-histogram --nox"),
     ("xenomai-latency-g.txt", "Xenomai latency -g"),
     ("rtc-testbench.log", "RTC-Testbench, log"),
+    ("isochron-report.txt", "isochron report --summary"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -523,6 +524,21 @@ fn statistics_of_the_testbench_are_since_the_start() {
             .unwrap_err()
             .contains("line 3: TsnHighRttAvg must be")
     );
+}
+
+#[test]
+fn metrics_of_isochron_are_intervals_of_their_own() {
+    let record = imported("isochron-report.txt");
+    let all = figures(&record);
+    assert_eq!(
+        (all.len(), all[0].role.as_str(), all[0].max_ns, all[0].mean_ns),
+        (8, "Path delay", Some(2_210), Some(2_160.25))
+    );
+    assert_eq!((all[3].missed, all[5].probe.as_str(), all[5].max_ns), (Some(2), "timer", Some(42_000)));
+    assert_eq!(kinds(&record), ["mixed", "folded"]);
+    let text = text_of("isochron-report.txt");
+    assert!(of(&text.replace("min 2120", "min x")).unwrap_err().contains("line 2: "));
+    assert!(of(&text.replace("misses: 2", "misses: x")).unwrap_err().contains("line 10: "));
 }
 
 proptest! {
