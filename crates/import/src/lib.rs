@@ -18,6 +18,7 @@ mod hlog;
 mod hwlatdetect;
 mod isochron;
 mod jitterdebugger;
+mod latencymon;
 mod latmus;
 mod linuxcnc;
 mod oslat;
@@ -62,7 +63,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 20] = [
+pub const FORMATS: [&dyn Format; 21] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -80,6 +81,7 @@ pub const FORMATS: [&dyn Format; 20] = [
     &linuxcnc::Lines,
     &rtc_testbench::Log,
     &isochron::Summary,
+    &latencymon::Report,
     &cyclictest::Text,
     &cyclictest::Rows,
     &columns::Columns,

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 21] = [
+const SAMPLES: [(&str, &str); 22] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -31,6 +31,7 @@ const SAMPLES: [(&str, &str); 21] = [
     ("xenomai-latency-g.txt", "Xenomai latency -g"),
     ("rtc-testbench.log", "RTC-Testbench, log"),
     ("isochron-report.txt", "isochron report --summary"),
+    ("latencymon-7.txt", "LatencyMon, report"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -539,6 +540,37 @@ fn metrics_of_isochron_are_intervals_of_their_own() {
     let text = text_of("isochron-report.txt");
     assert!(of(&text.replace("min 2120", "min x")).unwrap_err().contains("line 2: "));
     assert!(of(&text.replace("misses: 2", "misses: x")).unwrap_err().contains("line 10: "));
+}
+
+#[test]
+fn latencymon_has_the_decimal_sign_of_its_user() {
+    let text = text_of("latencymon-7.txt");
+    for text in [text.clone(), text.replace(',', "."), text.replace("µs", "\u{fffd}s")] {
+        let record = of(&text).unwrap();
+        let all: Vec<_> = figures(&record).iter().map(|of| (of.probe.as_str(), of.role.as_str(), of.max_ns)).collect();
+        assert_eq!(
+            all,
+            [
+                ("interrupt", "process", Some(412_700)),
+                ("interrupt", "dpc", Some(398_100)),
+                ("noise", "isr", Some(155_500)),
+                ("noise", "dpc", Some(640_250))
+            ]
+        );
+        assert_eq!(
+            (figures(&record)[0].mean_ns, figures(&record)[0].duration_ns),
+            (Some(6_250.0), Some(150_000_000_000))
+        );
+        assert!(figures(&record)[3].note.starts_with("Longest in net.sys"));
+        assert_eq!(kinds(&record), ["mixed", "units"]);
+    }
+    assert_eq!(of(&text).unwrap().machine.hostname.as_deref(), Some("STUDIO"));
+    assert!(
+        of(&text.replace("412,70", "x"))
+            .unwrap_err()
+            .contains("line 13: `Highest measured interrupt to process latency` must")
+    );
+    assert!(of(&text[..text.find("MEASURED").unwrap()]).unwrap_err().contains("the report is cut"));
 }
 
 proptest! {

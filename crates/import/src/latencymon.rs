@@ -1,0 +1,101 @@
+//! The report of LatencyMon, of Windows, as its menu "Copy report text to clipboard" gives it.
+
+use record::{Figures, Machine};
+
+use crate::{Format, Imported, Mistake, caveat, cells::to_ns};
+
+/// The format.
+pub struct Report;
+
+impl Format for Report {
+    fn name(&self) -> &'static str {
+        "LatencyMon, report"
+    }
+
+    fn is_it(&self, text: &str) -> bool {
+        text.contains("LatencyMon has been analyzing your system")
+            || value(text, "Highest measured interrupt to process latency").is_some()
+    }
+
+    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+        let us = |name: &str| -> Result<Option<f64>, Mistake> {
+            let Some((line, value)) = value(text, name) else { return Ok(None) };
+            // The decimal sign is that of the language of Windows.
+            let number =
+                value.replace(',', ".").parse::<f64>().ok().filter(|&us| us >= 0.0 && to_ns(us, 1e3).is_some());
+            number
+                .map(Some)
+                .ok_or_else(|| Mistake::new(line, format!("`{name}` must be a number of us (got {value:?})")))
+        };
+        let text_of =
+            |name: &str| value(text, name).map(|(_, value)| value.to_owned()).filter(|value| !value.is_empty());
+        let mut imported = Imported {
+            tool: "LatencyMon".to_owned(),
+            machine: Machine {
+                hostname: text_of("Computer name"),
+                os: text_of("OS version"),
+                model: text_of("Hardware"),
+                cpu_model: text_of("CPU"),
+                ..Machine::default()
+            },
+            ..Imported::default()
+        };
+        let duration_ns = duration_ns(text);
+        for (role, name) in [("process", "interrupt to process latency"), ("dpc", "interrupt to DPC latency")] {
+            let Some(max) = us(&format!("Highest measured {name}"))? else { continue };
+            let mean = us(&format!("Average measured {name}"))?;
+            imported.figures.push(Figures {
+                probe: "interrupt".to_owned(),
+                phase: "latencymon".to_owned(),
+                role: role.to_owned(),
+                duration_ns,
+                mean_ns: mean.map(|us| us * 1e3),
+                max_ns: to_ns(max, 1e3),
+                ..Figures::default()
+            });
+        }
+        for (role, kind) in [("isr", "ISR"), ("dpc", "DPC")] {
+            let Some(max) = us(&format!("Highest {kind} routine execution time"))? else { continue };
+            let driver = text_of(&format!("Driver with highest {kind} routine execution time"));
+            imported.figures.push(Figures {
+                probe: "noise".to_owned(),
+                phase: "latencymon".to_owned(),
+                role: role.to_owned(),
+                duration_ns,
+                max_ns: to_ns(max, 1e3),
+                note: driver.map(|driver| format!("Longest in {driver}.")).unwrap_or_default(),
+                ..Figures::default()
+            });
+        }
+        if imported.figures.is_empty() {
+            return Err(Mistake::new(0, "it has no latency or execution time; the report is cut"));
+        }
+        imported.caveats.extend([caveat("mixed", BEGIN), caveat("units", SPEED)]);
+        Ok(imported)
+    }
+}
+
+/// The caveat about the begin of the latencies.
+const BEGIN: &str = "the latencies of Windows begin when the interrupt handler runs, so the time from the interrupt to its handler is not in \
+                     them; all CPUs are together";
+/// The caveat about execution times.
+const SPEED: &str =
+    "execution times may be calculated for a fixed CPU speed; the number of samples is not in the report";
+
+/// The value of a line `NAME:   value` or `NAME (µs):   value`, with its line. The sign of the unit can be damaged.
+fn value<'a>(text: &'a str, name: &str) -> Option<(usize, &'a str)> {
+    (1..).zip(text.lines()).find_map(|(at, line)| {
+        let rest = line.trim().strip_prefix(name)?.trim_start();
+        let rest = if rest.starts_with('(') { rest.split_once(')')?.1 } else { rest };
+        Some((at, rest.trim_start().strip_prefix(':')?.trim()))
+    })
+}
+
+/// The duration of `... analyzing your system for  0:01:00  (h:mm:ss) on all processors.`
+fn duration_ns(text: &str) -> Option<u64> {
+    let (_, rest) = text.split_once("analyzing your system for")?;
+    let parts =
+        rest.split_whitespace().next()?.split(':').map(str::parse::<u64>).collect::<Result<Vec<_>, _>>().ok()?;
+    let [hours, minutes, seconds] = parts[..] else { return None };
+    hours.checked_mul(3_600)?.checked_add(minutes.checked_mul(60)?)?.checked_add(seconds)?.checked_mul(1_000_000_000)
+}
