@@ -20,6 +20,7 @@ mod isochron;
 mod jitterdebugger;
 mod latencymon;
 mod latmus;
+mod lava;
 mod linuxcnc;
 mod oslat;
 mod rt_tests;
@@ -63,7 +64,7 @@ pub trait Format: Sync {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 21] = [
+pub const FORMATS: [&dyn Format; 22] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -82,6 +83,7 @@ pub const FORMATS: [&dyn Format; 21] = [
     &rtc_testbench::Log,
     &isochron::Summary,
     &latencymon::Report,
+    &lava::Results,
     &cyclictest::Text,
     &cyclictest::Rows,
     &columns::Columns,

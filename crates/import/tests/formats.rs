@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use record::{Figures, Record};
 
 /// Files, and the format of each.
-const SAMPLES: [(&str, &str); 22] = [
+const SAMPLES: [(&str, &str); 23] = [
     ("cyclictest-2.4-hist.txt", "cyclictest, text"),
     ("cyclictest-2.4-plain.txt", "cyclictest, text"),
     ("cyclictest-2.4.json", "cyclictest and oslat, JSON"),
@@ -32,6 +32,7 @@ const SAMPLES: [(&str, &str); 22] = [
     ("rtc-testbench.log", "RTC-Testbench, log"),
     ("isochron-report.txt", "isochron report --summary"),
     ("latencymon-7.txt", "LatencyMon, report"),
+    ("lava-cyclictest.txt", "LAVA, results of latencies"),
 ];
 
 fn sample(name: &str) -> PathBuf {
@@ -245,6 +246,15 @@ fn mistakes_have_their_line() {
     );
     let missing = import(&sample("nothing"));
     assert!(matches!(missing, Err(ImportError::Read { .. })));
+}
+
+#[test]
+fn hostile_files_are_refused() {
+    let many: String = (0..20_000).map(|thread| format!("t{thread}-max-latency pass 1 us\n")).collect();
+    assert!(of(&many).unwrap_err().ends_with("it has 20,000 figures, at most 10,000 can be imported"));
+    let entities = "<!DOCTYPE r [<!ENTITY a \"aaaa\">]><rteval>&a;</rteval>";
+    assert!(of(entities).unwrap_err().contains("line 1: "), "{}", of(entities).unwrap_err());
+    assert!(of(&format!("<rteval>{}", "<a>".repeat(300_000))).is_err());
 }
 
 #[test]
@@ -571,6 +581,25 @@ fn latencymon_has_the_decimal_sign_of_its_user() {
             .contains("line 13: `Highest measured interrupt to process latency` must")
     );
     assert!(of(&text[..text.find("MEASURED").unwrap()]).unwrap_err().contains("the report is cut"));
+}
+
+#[test]
+fn lava_has_a_result_a_figure() {
+    let record = imported("lava-cyclictest.txt");
+    let [first, second] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((first.min_ns, first.mean_ns, first.max_ns), (Some(3_000), Some(9_000.0), Some(217_000)));
+    assert_eq!((second.phase.as_str(), second.min_ns, second.max_ns), ("thread-1", None, Some(98_000)));
+    assert_eq!(kinds(&record), ["overflow"]);
+    let text = text_of("lava-cyclictest.txt");
+    assert!(
+        of(&text.replace("pass 217 us", "pass 218 us")).unwrap_err().contains("line 5: t0-max-latency has two results")
+    );
+    assert!(
+        of(&text.replace("98 us", "98 furlongs"))
+            .unwrap_err()
+            .contains("line 6: t1-max-latency must be a number of us")
+    );
+    assert!(of(&text.replace("98 us", "NaN us")).unwrap_err().contains("line 6: "));
 }
 
 proptest! {

@@ -277,7 +277,8 @@ pub enum Command {
     Profiles(Profiles),
     /// Turn results of other tools into records.
     ///
-    /// It reads cyclictest, oslat, rtla hist, latmus, jitterdebugger and tables.
+    /// It reads cyclictest, oslat, hwlatdetect, rtla, rteval, latmus, Xenomai latency, jitterdebugger, stress-ng, sockperf,
+    /// LinuxCNC, RTC-Testbench, isochron, LatencyMon, LAVA, HdrHistogram and tables.
     /// Caveats say what the tool lost or mixed. `show` and --against read such
     /// files directly.
     ///

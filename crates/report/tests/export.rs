@@ -353,6 +353,21 @@ proptest! {
     }
 }
 
+#[test]
+fn imported_results_of_lava_have_the_times_of_their_record() {
+    let record = sample();
+    let read = imported(Format::Lava, &record);
+    let all = figures(&read);
+    assert_eq!(all.len(), record.series.len());
+    for (figures, series) in all.iter().zip(&record.series) {
+        assert_eq!((figures.min_ns, figures.max_ns), (series.min_ns, series.max_ns));
+        // The file has whole ns.
+        assert!((figures.mean_ns.unwrap() - series.mean_ns.unwrap()).abs() <= 0.501, "{figures:?}");
+    }
+    let read = imported(Format::Lava, &invalid());
+    assert!(read.caveats.iter().any(|caveat| caveat.kind == "invalid"), "{:?}", read.caveats);
+}
+
 /// The tags and histograms of a log, by an independent reader.
 fn read_log(log: &str) -> Vec<(String, Reader<u64>)> {
     let mut read = Vec::new();

@@ -1,0 +1,138 @@
+//! Test results of LAVA with latencies, as punctual exports them as `.lava` and as the scripts of Linaro's test-definitions
+//! write them for cyclictest: signals (`<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=t0-max-latency ...>`) and plain lines.
+
+use std::collections::{BTreeMap, HashMap};
+
+use record::Figures;
+
+use crate::{Format, Imported, Mistake, OWN, caveat, cells::to_ns};
+
+/// The format.
+pub struct Results;
+
+impl Format for Results {
+    fn name(&self) -> &'static str {
+        "LAVA, results of latencies"
+    }
+
+    fn is_it(&self, text: &str) -> bool {
+        text.lines().filter_map(case).any(|case| case.thread().is_some() || case.series().is_some())
+    }
+
+    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+        let mut imported = Imported::default();
+        let (mut cases, mut places): (Vec<Case<'_>>, HashMap<&str, usize>) = Default::default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let Some(case) = case(line) else { continue };
+            match places.get(case.id).map(|&place| &cases[place]) {
+                // The same as a signal and as a line.
+                Some(known) if known == &case => {}
+                Some(_) => {
+                    let text = format!("{} has two results; split the file into its runs", case.id);
+                    return Err(Mistake::new(number, text));
+                }
+                None => {
+                    places.insert(case.id, cases.len());
+                    cases.push(case);
+                }
+            }
+            let is_latency = |case: &Case<'_>| case.thread().is_some() || case.series().is_some();
+            if let Some(case) =
+                cases.last().filter(|case| is_latency(case) && case.value.is_some() && case.ns().is_none())
+            {
+                return Err(Mistake::new(number, format!("{} must be a number of us, ms or ns", case.id)));
+            }
+        }
+        let mut threads: BTreeMap<u32, Figures> = BTreeMap::new();
+        for case in &cases {
+            let (Some((thread, name)), Some(ns)) = (case.thread(), case.ns()) else { continue };
+            let figures = threads.entry(thread).or_insert_with(|| blank(format!("thread-{thread}")));
+            match name {
+                "min" => figures.min_ns = to_ns(ns, 1.0),
+                "avg" => figures.mean_ns = Some(ns),
+                _ => figures.max_ns = to_ns(ns, 1.0),
+            }
+        }
+        // The maximum of a thread is in the file twice, by its number and by the name of its series.
+        let mut known: HashMap<Option<i64>, usize> = HashMap::new();
+        threads.values().for_each(|figures| *known.entry(figures.max_ns).or_default() += 1);
+        imported.figures.extend(threads.into_values());
+        for case in &cases {
+            let (Some(name), Some(ns)) = (case.series(), case.ns()) else { continue };
+            let max_ns = to_ns(ns, 1.0);
+            match known.get_mut(&max_ns).filter(|threads| **threads > 0) {
+                Some(threads) => *threads -= 1,
+                None => imported.figures.push(Figures { role: name.to_owned(), max_ns, ..blank(name.to_owned()) }),
+            }
+        }
+        if imported.figures.is_empty() {
+            return Err(Mistake::new(0, "it has no latency with a measurement"));
+        }
+        let of = |id: &str| places.get(id).map(|&place| &cases[place]);
+        if let Some(case) = of("punctual-run") {
+            imported.tool = OWN.to_owned();
+            imported.caveats.push(caveat("verdict", format!("the result of the run was {}", case.result)));
+        }
+        if of("punctual-valid").is_some_and(|case| case.result != "pass") {
+            imported.caveats.push(caveat("invalid", "the run did not go as requested, so its results are not valid"));
+        }
+        imported
+            .caveats
+            .push(caveat("overflow", "results of LAVA have no number of samples, no histogram, period or policy"));
+        Ok(imported)
+    }
+}
+
+fn blank(phase: String) -> Figures {
+    Figures { probe: record::TIMER.to_owned(), phase, ..Figures::default() }
+}
+
+/// A test case with its measurement.
+#[derive(Debug, PartialEq)]
+struct Case<'a> {
+    id: &'a str,
+    result: &'a str,
+    value: Option<&'a str>,
+    unit: &'a str,
+}
+
+impl<'a> Case<'a> {
+    /// The number of the thread and the figure of `t0-max-latency`.
+    fn thread(&self) -> Option<(u32, &'a str)> {
+        let (thread, name) = self.id.strip_prefix('t')?.strip_suffix("-latency")?.split_once('-')?;
+        ["min", "avg", "max"].contains(&name).then_some((thread.parse().ok()?, name))
+    }
+
+    /// The series of `punctual-rest-timer-cpu0-max`.
+    fn series(&self) -> Option<&'a str> {
+        self.id.strip_prefix("punctual-")?.strip_suffix("-max")
+    }
+
+    fn ns(&self) -> Option<f64> {
+        let unit_ns = match self.unit {
+            "us" => 1e3,
+            "ms" => 1e6,
+            "ns" => 1.0,
+            _ => return None,
+        };
+        let value: f64 = self.value?.parse().ok()?;
+        to_ns(value, unit_ns).map(|_| value * unit_ns)
+    }
+}
+
+/// Reads a signal, which a console can prefix with a time, or a line `t0-max-latency pass 217 us`.
+fn case(line: &str) -> Option<Case<'_>> {
+    if let Some((_, signal)) = line.split_once("<LAVA_SIGNAL_TESTCASE ") {
+        let signal = signal.split('>').next().unwrap_or_default();
+        let of = |name: &str| signal.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let (id, result) = (of("TEST_CASE_ID")?, of("RESULT")?);
+        return Some(Case { id, result, value: of("MEASUREMENT"), unit: of("UNITS").unwrap_or_default() });
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (id, result, value, unit) = match words[..] {
+        [id, result] => (id, result, None, ""),
+        [id, result, value, unit] => (id, result, Some(value), unit),
+        _ => return None,
+    };
+    ["pass", "fail", "skip", "unknown"].contains(&result).then_some(Case { id, result, value, unit })
+}
