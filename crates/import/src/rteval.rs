@@ -123,7 +123,7 @@ fn of_all_threads(
     Ok(figures.max_above_ns.is_some().then_some(figures))
 }
 
-/// Reads the statistics and the histogram of a <core> or <system>.
+/// Reads the statistics and the histogram of an element `core` or `system`.
 fn fill(node: Node<'_, '_>, is_timerlat: bool, figures: &mut Figures) -> Result<(), Mistake> {
     let statistics = child(node, "statistics").ok_or_else(|| mistake(node, "it has no <statistics>"))?;
     let samples = child(statistics, "samples").ok_or_else(|| mistake(statistics, "it has no <samples>"))?;
