@@ -44,7 +44,7 @@ pub(crate) fn answer(versus: &Versus) -> Answer {
         Change::NoDifference => {
             format!("{} of A and {} of B show no difference.", rounds(&versus.a), rounds(&versus.b))
         }
-        Change::TooFewRounds if versus.a.is_published || versus.b.is_published => {
+        Change::TooFewRounds if is_single_publication(&versus.a) || is_single_publication(&versus.b) => {
             "Published figures and those of other tools are a single round, which cannot show a difference.".to_owned()
         }
         Change::TooFewRounds => format!(
@@ -56,6 +56,10 @@ pub(crate) fn answer(versus: &Versus) -> Answer {
         Change::NotComparable => "A and B have no figure in common.".to_owned(),
     };
     Answer { word, sentence, ink }
+}
+
+fn is_single_publication(side: &Side) -> bool {
+    side.is_published && side.records.len() == 1
 }
 
 fn rounds(side: &Side) -> String {
@@ -334,6 +338,25 @@ mod tests {
         assert_eq!(sentence, "B is less punctual than A: max 2.00x (1.80x to 2.20x), p99 1.30x (1.17x to 1.43x).");
         let mixed = versus(&[(Measure::P99, effect(0.5, Change::Better)), (Measure::Max, effect(2.0, Change::Worse))]);
         assert!(answer(&mixed).sentence.starts_with("B is better in p99 0.50x"), "{}", answer(&mixed).sentence);
+    }
+
+    #[test]
+    fn a_publication_cannot_be_repeated_but_files_of_tools_can_be_more() {
+        let side =
+            |records: usize| Side { records: vec!["a".to_owned(); records], is_published: true, ..Side::default() };
+        let of = |records| Versus {
+            change: Change::TooFewRounds,
+            a: side(records),
+            b: side(6),
+            least_rounds: 5,
+            ..Versus::default()
+        };
+        assert!(answer(&of(1)).sentence.contains("are a single round"), "{}", answer(&of(1)).sentence);
+        assert!(
+            answer(&of(3)).sentence.starts_with("3 rounds of A and 6 rounds of B cannot"),
+            "{}",
+            answer(&of(3)).sentence
+        );
     }
 
     #[test]
