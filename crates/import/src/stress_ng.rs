@@ -16,7 +16,9 @@ impl Format for Cyclic {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        is_yaml(text) || text.lines().any(|line| message(line).is_some_and(|text| text.starts_with("sched SCHED_")))
+        // The words alone can be in any text about stress-ng.
+        let is_yaml = text.starts_with("---") && is_yaml(text);
+        is_yaml || text.lines().any(|line| message(line).is_some_and(|text| text.starts_with("sched SCHED_")))
     }
 
     fn read(&self, text: &str) -> Result<Imported, Mistake> {

@@ -73,7 +73,7 @@ fn files_of_other_tools_are_imported_shown_and_compared() {
         "measure timer --duration 1s --no-record --policy other --against {samples}/cyclictest-2.4.json"
     ));
     assert!(compared.stdout().contains("largest lateness 1.03 ms, here "), "{}", compared.stdout());
-    let unknown = scratch.run(&format!("import {samples}/../formats.rs"));
+    let unknown = scratch.run(&format!("import {samples}/../../Cargo.toml"));
     unknown.expect_status(1);
     assert!(unknown.stderr().contains("is in no format that punctual reads: "), "{}", unknown.stderr());
     scratch.run("import").expect_status(64);
