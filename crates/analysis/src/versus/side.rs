@@ -23,7 +23,7 @@ pub struct Records {
     pub(super) groups: Vec<Group>,
     /// The values of each condition.
     pub(super) conditions: BTreeMap<&'static str, BTreeSet<String>>,
-    /// Start of each record, RFC 3339.
+    /// Start of each record, as [`in_order`] writes it.
     pub(super) starts: Vec<String>,
     /// Host names.
     pub(super) hosts: BTreeSet<Option<String>>,
@@ -59,7 +59,7 @@ impl Records {
         self.side.passed += u64::from(outcome == Some(Outcome::Pass));
         self.side.judged += u64::from(matches!(outcome, Some(Outcome::Pass | Outcome::Fail)));
         self.side.is_published |= record.published.is_some();
-        self.starts.push(record.started_at.clone());
+        self.starts.push(in_order(&record.started_at));
         self.hosts.insert(record.machine.hostname.clone());
         for (what, value) in conditions(record) {
             self.conditions.entry(what).or_default().insert(value.unwrap_or_else(|| UNKNOWN.to_owned()));
@@ -133,7 +133,7 @@ impl Round {
             (Measure::Missed, missed.map(|(samples, absent)| absent as f64 / (samples + absent) as f64)),
         ];
         Self {
-            started_at: record.started_at.clone(),
+            started_at: in_order(&record.started_at),
             samples: figures.samples,
             values: values.into_iter().filter_map(|(measure, value)| Some((measure, value?))).collect(),
             percentiles: PERCENTILES.map(percentile),
@@ -159,6 +159,13 @@ fn of_conditions(figures: &Figures) -> Figures {
         period_ns: figures.period_ns,
         ..Figures::default()
     }
+}
+
+/// A time in UTC with nine digits of its second, whose order as text is that of time: RFC 3339 leaves zeros at the end out.
+fn in_order(at: &str) -> String {
+    let Some(utc) = at.strip_suffix('Z') else { return at.to_owned() };
+    let (second, fraction) = utc.split_once('.').unwrap_or((utc, ""));
+    format!("{second}.{fraction:0<9}Z")
 }
 
 /// The conditions of a record that its groups do not have.
@@ -238,4 +245,21 @@ pub fn differs(a: &Records, b: &Records) -> Vec<Differs> {
     };
     // In the order of `conditions`.
     condition_names().iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_with_fewer_digits_keep_their_order() {
+        let mut side = Records::default();
+        for at in ["2026-11-27T13:23:18.62Z", "2026-11-27T13:23:18.625Z", "2026-11-27T13:23:19Z"] {
+            side.add(String::new(), &Record { started_at: at.to_owned(), ..Record::default() });
+        }
+        let starts = side.starts().expect("all are in UTC");
+        assert!(starts.is_sorted(), "{starts:?}");
+        side.add(String::new(), &Record { started_at: "2021-12-22".to_owned(), ..Record::default() });
+        assert_eq!(side.starts(), None);
+    }
 }
