@@ -70,15 +70,19 @@ fn rounds(side: &Side) -> String {
 fn list(versus: &Versus, wanted: Change) -> String {
     /// Figures in the sentence.
     const FIGURES: usize = 2;
-    let size = |effect: &MeasureEffect| (effect.estimate - 1.0).abs();
+    // A difference of shares has no ratio, so it comes after the times.
+    let size = |(measure, effect): &(Measure, MeasureEffect)| match measure {
+        Measure::Missed => 0.0,
+        _ => effect.estimate.ln().abs(),
+    };
     let found = |group: &VersusGroup| {
         let mut found: Vec<(Measure, MeasureEffect)> = group.effects.clone().into_iter().collect();
         found.retain(|(_, effect)| effect.change == wanted && effect.why_not.is_empty());
-        found.sort_by(|a, b| size(&b.1).total_cmp(&size(&a.1)));
+        found.sort_by(|a, b| size(b).total_cmp(&size(a)));
         found
     };
     let groups = versus.groups.iter().map(|group| (group, found(group))).filter(|(_, found)| !found.is_empty());
-    let largest = groups.max_by(|(_, a), (_, b)| size(&a[0].1).total_cmp(&size(&b[0].1)));
+    let largest = groups.max_by(|(_, a), (_, b)| size(&a[0]).total_cmp(&size(&b[0])));
     let Some((group, found)) = largest else { return String::new() };
     let place = if versus.groups.len() > 1 { format!(" ({})", compare::name(&group.a)) } else { String::new() };
     let one = |(measure, effect): &(Measure, MeasureEffect)| {
@@ -336,6 +340,12 @@ mod tests {
         let Answer { word, sentence, .. } = answer(&worse);
         assert_eq!(word, "WORSE");
         assert_eq!(sentence, "B is less punctual than A: max 2.00x (1.80x to 2.20x), p99 1.30x (1.17x to 1.43x).");
+        let with_missed = versus(&[
+            (Measure::P99, effect(1.3, Change::Worse)),
+            (Measure::Missed, MeasureEffect { low: Some(0.001), ..effect(0.004, Change::Worse) }),
+        ]);
+        let sentence = answer(&with_missed).sentence;
+        assert!(sentence.starts_with("B is less punctual than A: p99 1.30x"), "a share is no ratio: {sentence}");
         let mixed = versus(&[(Measure::P99, effect(0.5, Change::Better)), (Measure::Max, effect(2.0, Change::Worse))]);
         assert!(answer(&mixed).sentence.starts_with("B is better in p99 0.50x"), "{}", answer(&mixed).sentence);
     }

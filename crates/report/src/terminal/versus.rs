@@ -7,21 +7,20 @@ use super::table::Table;
 use crate::style::Ink;
 use crate::versus::{HEADINGS, across, answer, changes, differs, name, not_judged, notes, rows, side};
 
-/// Rows of conditions in the short result.
-const CONDITIONS: usize = 8;
-
 /// Writes the answer.
 pub(super) fn headline(page: &mut Page, versus: &Versus) {
     let answer = answer(versus);
     page.answer(answer.ink, &format!("{}  {}", answer.word, answer.sentence));
 }
 
-/// Writes the whole page; with `full`, all conditions.
+/// Writes the page: in short, the group that decides and the names of conditions; with `full`, everything.
 pub(super) fn page(page: &mut Page, versus: &Versus, full: bool) {
     headline(page, versus);
     page.fact("A", 1, &side(&versus.a));
     page.fact("B", 1, &side(&versus.b));
-    for group in &versus.groups {
+    let decides = versus.groups.iter().position(|group| group.change == versus.change).unwrap_or(0);
+    let shown = |index: usize| full || index == decides;
+    for (_, group) in versus.groups.iter().enumerate().filter(|(index, _)| shown(*index)) {
         page.gap();
         page.text(Ink::Plain, &name(group));
         let mut table = Table::new(&HEADINGS).words(5);
@@ -38,18 +37,25 @@ pub(super) fn page(page: &mut Page, versus: &Versus, full: bool) {
             page.below(4, Ink::Alarm, &format!("Differs: {}.", conditions.join("; ")));
         }
     }
+    if !full && versus.groups.len() > 1 {
+        page.gap();
+        page.text(Ink::Quiet, &format!("{} more groups of threads: --full", versus.groups.len() - 1));
+    }
     let conditions = differs(&versus.differs);
-    if !conditions.is_empty() {
+    if !conditions.is_empty() && !full {
+        let names: Vec<&str> = versus.differs.iter().map(|differs| differs.what.as_str()).collect();
+        page.gap();
+        page.text(
+            Ink::Alarm,
+            &format!("Conditions that differ, or vary within a side (--full): {}.", names.join(", ")),
+        );
+    } else if !conditions.is_empty() {
         page.heading("These conditions differ, or vary within a side");
         let mut table = Table::new(&["", "A", "B"]).words(1).words(2);
-        let shown = if full { conditions.len() } else { CONDITIONS };
-        for row in conditions.iter().take(shown) {
-            table.row(row.iter().map(|text| (Ink::Plain, text.clone())).collect());
+        for row in conditions {
+            table.row(row.map(|text| (Ink::Plain, text)).to_vec());
         }
         page.table(&table);
-        if conditions.len() > shown {
-            page.text(Ink::Quiet, &format!("{} more with --full", conditions.len() - shown));
-        }
     }
     if !versus.alone.is_empty() {
         page.text(Ink::Plain, &format!("Without a counterpart: {}.", versus.alone.join("; ")));
