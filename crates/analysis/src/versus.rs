@@ -268,7 +268,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(values[last / 2], values[last.div_ceil(2)]))
 }
 
-/// Conditions in which two groups differ.
+/// Different conditions of two groups.
 fn differs(a: &Group, b: &Group) -> Vec<Differs> {
     let time = |ns: Option<u64>| ns.map_or_else(|| "unknown".to_owned(), crate::format_unsigned_ns);
     let loads = |figures: &Figures| match figures.loads.as_deref() {

@@ -542,7 +542,7 @@ impl Export {
     /// Writes the record in the format of the file.
     pub fn write(&self, record: &Record) -> anyhow::Result<()> {
         let bytes = self.format.record(record);
-        self.write_bytes(&bytes.context("this is no format of records")?)
+        self.write_bytes(&bytes.context("records cannot be written in this format")?)
     }
 
     /// Writes a document in the format of the file.

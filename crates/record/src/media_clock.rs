@@ -76,7 +76,7 @@ struct Step {
     frame: u64,
     at_ns: i64,
     time_ns: i64,
-    /// Frames from one to the other, with those that were lost.
+    /// Number of frames since that one, including lost ones.
     frames: u64,
     advance_ns: i64,
     restarted: bool,

@@ -128,7 +128,7 @@ pub enum RoundOrder {
     Alternating,
 }
 
-/// A condition in which the sides differ.
+/// A condition that differs between the sides.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Differs {
     /// The condition: `kernel`, `governor`, `period`.
@@ -150,7 +150,7 @@ pub struct VersusGroup {
     pub rounds_a: u64,
     /// Number of rounds of the second side.
     pub rounds_b: u64,
-    /// Conditions in which the groups differ.
+    /// Different conditions of the groups.
     pub differs: Vec<Differs>,
     /// The effect on each figure that both sides have.
     pub effects: BTreeMap<Measure, MeasureEffect>,

@@ -24,7 +24,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Figures that nobody can compute again.
+    /// Figures without series.
     fn of(figures: Figures) -> Self {
         let histogram = figures.whole_histogram().cloned().unwrap_or_default();
         Self { figures, histogram, lost: 0 }

@@ -93,7 +93,7 @@ impl Shift {
     /// `None` if it is larger than 200, or if there are too few rounds to know how they vary.
     ///
     /// Comparisons of so many rounds are simulated with the deviations of the known ones from the median of their side. As
-    /// few rounds show too small deviations, they are enlarged to the upper end of what they may be (one-sided, 90 %).
+    /// few rounds show too small deviations, they are enlarged to the upper end of their interval (one-sided, 90 %).
     /// `n` rounds do not show what happens in fewer than one of `n`, so one in `n + 1` is ten times as late as the others
     /// (Laplace's rule of succession).
     pub fn needed(&mut self, a: &[f64], b: &[f64]) -> Option<u32> {

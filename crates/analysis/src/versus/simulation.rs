@@ -9,7 +9,7 @@ use super::{
 };
 use crate::simulated::{Machine, SAMPLES};
 
-/// The order in which rounds are measured.
+/// The order of the rounds.
 #[derive(Debug, Clone, Copy)]
 enum Runs {
     /// A B B A A B B A.

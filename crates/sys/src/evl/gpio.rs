@@ -40,7 +40,7 @@ const CONSUMER: &[u8; 8] = b"punctual";
 const GET_LINE_EVENT: u32 = request(READ | WRITE, 0xb4, 4, size::<EventRequest>());
 const GET_LINE_HANDLE: u32 = request(READ | WRITE, 0xb4, 3, size::<HandleRequest>());
 const SET_LINE_VALUES: u32 = request(READ | WRITE, 0xb4, 9, size::<HandleData>());
-/// A request that no line supports.
+/// An unsupported request.
 const UNSUPPORTED: u32 = request(0, 0xb4, 0, 0);
 
 /// An error of the request for a line.
