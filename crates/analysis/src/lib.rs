@@ -23,7 +23,7 @@
 //! | [`compare()`] | comparison of a run with another record |
 //! | [`versus`] | two sets of records, judged: which side is more punctual |
 //! | `ranks` | shifts with their intervals, by ranks |
-//! | `random` | repeatable random numbers |
+//! | `tails` | larger values than a run measured |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
 //! | [`linuxcnc`] | the periods of a `LinuxCNC` configuration |
@@ -58,7 +58,6 @@ pub mod process;
 pub mod profile;
 mod profiles;
 pub mod prove;
-mod random;
 mod ranks;
 mod rate;
 pub mod reference;
@@ -71,16 +70,19 @@ mod stalls;
 pub mod statistics;
 pub mod stream;
 pub mod summary;
+mod tails;
 mod verdict;
 pub mod versus;
 
 pub use compare::{compare, figures};
 pub use data_file::{LoadError, nearest};
 pub use duration::{DurationError, format_duration, format_exact, format_ns, format_unsigned_ns, parse_ns};
+pub use extremes::LEAST_WINDOWS;
 pub use judge::{SoFar, judge, so_far, time_to_pass_ns};
 pub use profile::{Judges, Profile, Source};
 pub use profiles::{find_profile, find_profiles, profiles};
 pub use rate::Rate;
 pub use reference::{find_reference, references};
 pub use summary::{Summary, phase_in_words, rounded_ns, when};
+pub use tails::{FURTHEST, tails};
 pub use verdict::{conclude, ladder, on_short_ladder, outcome, rejudge, verdict, worst_of};

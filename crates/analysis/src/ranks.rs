@@ -119,7 +119,7 @@ fn normal_above(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use extremes::Random;
 
     #[test]
     fn critical_values_are_those_of_the_tables() {
@@ -150,7 +150,7 @@ mod tests {
     fn the_interval_contains_the_shift_in_as_many_cases_as_it_says() {
         let mut random = Random(1);
         // Cauchy: no mean and no variance.
-        let mut draw = || ((random.next() >> 11) as f64 / (1u64 << 53) as f64 - 0.5) * std::f64::consts::PI;
+        let mut draw = || ((random.bits() >> 11) as f64 / (1u64 << 53) as f64 - 0.5) * std::f64::consts::PI;
         let mut ranks = SignedRanks::new(0.1);
         for count in [8, 20, 120] {
             let missed = (0..2_000).filter(|_| {

@@ -1,13 +1,13 @@
 //! Simulated machines: heavy tails, drift, and bursts of some rounds, as real machines have them.
 
-use crate::random::Random;
+use extremes::Random;
 
 /// Number of samples of a round.
 pub const SAMPLES: u64 = 20_000;
 
 /// A machine whose times have a tail of Pareto with infinite variance.
 pub struct Machine {
-    random: Random,
+    pub random: Random,
     /// Logarithm of the current level: it drifts.
     level: f64,
     /// Factor of the current burst; 1 without.
@@ -24,25 +24,23 @@ impl Machine {
         Self { random: Random(seed), level: 0.0, burst: 1.0, factors: factors.to_vec(), rarely_worse: None }
     }
 
-    pub fn uniform(&mut self) -> f64 {
-        ((self.random.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
     /// The 201 largest times of a round of 20 000 samples, ns. The k-th largest of n uniform numbers is a sum of k exponential ones.
     pub fn measure(&mut self, applied: &[usize]) -> Vec<f64> {
-        self.level += 0.05 * (self.uniform() - 0.5);
-        self.burst = match self.uniform() {
-            begins if self.rarely_worse.is_none() && self.burst == 1.0 && begins < 0.03 => 3.0 + 7.0 * self.uniform(),
+        self.level += 0.05 * (self.random.uniform() - 0.5);
+        self.burst = match self.random.uniform() {
+            begins if self.rarely_worse.is_none() && self.burst == 1.0 && begins < 0.03 => {
+                3.0 + 7.0 * self.random.uniform()
+            }
             ends if ends < 0.3 => 1.0,
             _ => self.burst,
         };
-        let is_rare = self.uniform() < 0.1 && self.rarely_worse.is_some_and(|index| applied.contains(&index));
+        let is_rare = self.random.uniform() < 0.1 && self.rarely_worse.is_some_and(|index| applied.contains(&index));
         let factor: f64 = applied.iter().map(|&index| self.factors[index]).product();
         let factor = if is_rare { 100.0 * factor } else { factor };
         let scale = 2_000.0 * self.level.exp() * factor * self.burst;
         let (mut sum, mut largest) = (0.0, Vec::new());
         while largest.len() <= 200 {
-            sum -= self.uniform().ln();
+            sum -= self.random.uniform().ln();
             largest.push(scale * (sum / SAMPLES as f64).powf(-1.0 / 1.8));
         }
         largest

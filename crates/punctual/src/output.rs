@@ -132,6 +132,7 @@ pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
     analysis::conclude(record);
     record.uses = find_profiles(profiles)?.iter().map(|profile| analysis::judge(record, profile)).collect();
     record.verdict = analysis::verdict(record, &record.uses);
+    record.tails = analysis::tails(record);
     Ok(())
 }
 

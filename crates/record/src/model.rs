@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     AskedThread, Blame, BufferSearch, CAPTURE, Capture, Caveat, Cell, Comparison, CpuFacts, Far, Finding, Machine,
-    Program, ProgramLimits, Published, Recommendation, Series, Setting, Shielding, SoundLoop, UseVerdict, Validity,
-    Verdict, kind::MeasuredBy,
+    Program, ProgramLimits, Published, Recommendation, Series, Setting, Shielding, SoundLoop, Tail, UseVerdict,
+    Validity, Verdict, kind::MeasuredBy,
 };
 
 /// Fields that a newer version wrote.
@@ -90,6 +90,9 @@ pub struct Record {
     /// The verdict on each use, from the least to the most demanding one.
     #[serde(default)]
     pub uses: Vec<UseVerdict>,
+    /// Extreme-value statistics of larger values than the run measured, for the threads of each role in each phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tails: Vec<Tail>,
     /// Limitations of this record.
     #[serde(default)]
     pub caveats: Vec<Caveat>,

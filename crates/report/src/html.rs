@@ -22,6 +22,7 @@
 //! | `round_trip` | outcomes and times of round trips |
 //! | `stream` | the ends of a stream |
 //! | `capture` | a captured stream |
+//! | `tails` | larger values than the run showed |
 //! | `colours` | the colour of each cause |
 //! | `lines` | colour, dash and name of each series |
 //! | `figure`, `svg`, `text` | building blocks |
@@ -48,6 +49,7 @@ mod response;
 mod round_trip;
 mod stream;
 mod svg;
+mod tails;
 mod text;
 mod timeline;
 mod verdict;
@@ -144,6 +146,7 @@ fn parts(record: &Record) -> Vec<Part> {
     parts.extend(interrupt::sections(record));
     parts.extend(stream::sections(record));
     parts.extend(capture::section(record));
+    parts.extend(tails::section(record));
     parts
 }
 

@@ -26,6 +26,7 @@ mod shielding;
 mod sound_loop;
 mod stream;
 pub mod style;
+mod tails;
 pub mod terminal;
 mod timeline;
 mod versus;

@@ -29,6 +29,7 @@ mod sound_loop;
 mod spike;
 mod stream;
 pub(crate) mod table;
+mod tails;
 mod verdict;
 mod versus;
 
@@ -115,6 +116,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     capture::section(&mut page, record);
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
+    tails::section(&mut page, record);
     audio::search(&mut page, record);
     compare::section(&mut page, record);
     verdict::ladder(&mut page, record);
@@ -138,6 +140,7 @@ fn process_summary(mut page: Page, record: &Record, program: &record::Program) -
     process::page(&mut page, record, program);
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
+    tails::section(&mut page, record);
     compare::section(&mut page, record);
     ending(&mut page, record);
     page.finish()

@@ -351,6 +351,30 @@ fn no_line_is_wider_than_the_page() {
 }
 
 #[test]
+fn shows_larger_values_than_the_run_showed() {
+    let mut record = Record { validity: Validity { valid: true, ..Validity::default() }, ..base() };
+    record.uses = vec![a_use("64-frame audio at 48 kHz", Outcome::Pass, 667_000, 90_000)];
+    let mut random = extremes::Random(1);
+    record.series = (0..2)
+        .map(|cpu| {
+            let mut series = series("load", cpu, "fifo:90", 15_000, 30_000);
+            for second in 0..901 {
+                // The largest of 1000 exponential values.
+                let place = random.uniform();
+                let late_ns = 12_000.0 - 3_000.0 * (-(place.ln() / 1_000.0).exp_m1()).ln();
+                series.maxima.add(second * 1_000_000_000, analysis::rounded_ns(late_ns));
+            }
+            series.max_ns = series.maxima.max_ns.iter().copied().flatten().max();
+            series
+        })
+        .collect();
+    record.tails = analysis::tails(&record);
+    let text = summary(&record, &UNICODE, 100);
+    let section: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("Larger values")).collect();
+    assert_snapshot!(section.iter().take_while(|line| !line.is_empty()).copied().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
 fn accepts_any_width() {
     for record in all() {
         for width in (0..60).chain([usize::MAX / 4]) {

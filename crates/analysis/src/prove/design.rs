@@ -1,6 +1,6 @@
 //! The candidates of each round.
 
-use crate::random::Random;
+use extremes::Random;
 
 /// An orthogonal two-level design: of any two candidates, each combination occurs equally often in a whole cycle.
 ///
@@ -23,7 +23,7 @@ impl Design {
         let mut random = Random(self.seed ^ (cycle as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let row = random.shuffled((0..rows).collect())[place];
         let columns = random.shuffled((1..rows).collect());
-        let flips = random.next();
+        let flips = random.bits();
         // An entry of the matrix is the parity of the common bits of its row and column.
         let entry = |column: usize| (row & column).count_ones() % 2 == 1;
         (0..self.candidates).map(|index| entry(columns[index]) != (flips >> (index % 64) & 1 == 1)).collect()
@@ -33,7 +33,7 @@ impl Design {
 /// True in half of the blocks, at random.
 pub fn coin(seed: u64, block: u32) -> bool {
     let mut random = Random(seed.rotate_left(32) ^ u64::from(block).wrapping_mul(0xD1B5_4A32_D192_ED03));
-    random.next() & 1 == 1
+    random.bits() & 1 == 1
 }
 
 #[cfg(test)]

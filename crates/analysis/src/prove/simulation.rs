@@ -157,7 +157,7 @@ fn of_figures(figures: [(Figure, f64); 3]) -> Proof {
     let mut machine = Machine::new(3, &[1.0, 1.0]);
     let mut proof = begun(3, 1, 60);
     while let Some(next) = advance(&mut proof) {
-        let noise = 1.0 + 0.02 * machine.uniform();
+        let noise = 1.0 + 0.02 * machine.random.uniform();
         let factor = |factor: f64| if next.applied.contains(&0) { factor } else { 1.0 };
         let figures = figures.map(|(figure, with)| (figure, 100_000.0 * noise * factor(with))).into();
         let (block, compares, applied, is_with) = (next.block, next.compares, next.applied, next.is_with);

@@ -1,9 +1,8 @@
 //! The shift between the rounds of two sides, and the number of rounds that would show one.
 
-use crate::{
-    random::Random,
-    ranks::{self, RankSums, SignedRanks},
-};
+use extremes::Random;
+
+use crate::ranks::{self, RankSums, SignedRanks};
 
 /// Times below this count as this, ns: no use needs less, and ratios of shorter times say nothing.
 const LEAST_NS: f64 = 1_000.0;
@@ -124,7 +123,7 @@ impl Shift {
     fn drawn(&mut self, values: &[f64], by: f64, size: u32) -> Vec<f64> {
         let count = values.len() as u64;
         // The remainder is an index, so it fits.
-        (0..size).map(|_| values[usize::try_from(self.random.next() % count).unwrap_or(0)] + by).collect()
+        (0..size).map(|_| values[usize::try_from(self.random.bits() % count).unwrap_or(0)] + by).collect()
     }
 }
 

@@ -6,7 +6,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -14,10 +14,15 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
+    /// A random number between 0 and 1, neither of them.
+    pub fn uniform(&mut self) -> f64 {
+        ((self.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
     /// The values in random order (Fisher and Yates).
     pub fn shuffled(&mut self, mut values: Vec<usize>) -> Vec<usize> {
         for last in (1..values.len()).rev() {
-            let other = self.next() % (last as u64 + 1);
+            let other = self.bits() % (last as u64 + 1);
             // Not above `last`.
             values.swap(last, usize::try_from(other).unwrap_or(last));
         }

@@ -1,0 +1,182 @@
+//! What a run shows of larger values than it measured: extreme-value statistics of the largest values of windows.
+
+use extremes::Refusal;
+use record::{LevelInterval, Record, Series, Tail, TailBlocks, TailLevel, TailLimit, TailPeaks, TailRefusal};
+
+use crate::float::{to_i64, to_u64};
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+/// The times whose levels are of interest: an hour, a day, a year of 365.25 days.
+const TIMES_NS: [u64; 3] = [HOUR_NS, 24 * HOUR_NS, 8766 * HOUR_NS];
+/// A level is given for at most so many times the length of the run.
+pub const FURTHEST: u64 = 10_000;
+
+/// The tails of a valid run: one for the threads of each role in each phase.
+#[must_use]
+pub fn tails(record: &Record) -> Vec<Tail> {
+    if !record.validity.valid || record.published.is_some() || !record.cells.is_empty() {
+        return Vec::new();
+    }
+    let mut groups: Vec<Vec<&Series>> = Vec::new();
+    for series in record.series.iter().filter(|series| series.max_ns.is_some()) {
+        match groups.iter_mut().find(|group| is_alike(group[0], series)) {
+            Some(group) => group.push(series),
+            None => groups.push(vec![series]),
+        }
+    }
+    let mut limits_ns: Vec<i64> = record.uses.iter().map(|of| of.limit_ns).collect();
+    limits_ns.sort_unstable();
+    limits_ns.dedup();
+    groups.iter().map(|group| of_group(group, &limits_ns)).collect()
+}
+
+fn is_alike(a: &Series, b: &Series) -> bool {
+    let of = |series: &Series| (series.kind.name(), series.period_ns, series.maxima.window_ns);
+    (&a.phase, &a.role, &a.host, of(a)) == (&b.phase, &b.role, &b.host, of(b))
+}
+
+/// The tail of the largest values of all series of a group, which has at least one.
+fn of_group(group: &[&Series], limits_ns: &[i64]) -> Tail {
+    let first = group[0];
+    // The last window can be shorter than the others.
+    let windows = group.iter().map(|series| series.maxima.max_ns.len()).min().unwrap_or(0).saturating_sub(1);
+    let largest = |window: usize| group.iter().filter_map(|series| series.maxima.max_ns[window]).max();
+    let windows: Vec<Option<f64>> = (0..windows).map(|window| Some(largest(window)? as f64)).collect();
+    let mut tail = Tail {
+        phase: first.phase.clone(),
+        role: first.role.clone(),
+        host: first.host.clone(),
+        threads: group.len() as u64,
+        period_ns: first.period_ns,
+        windows: windows.iter().flatten().count() as u64,
+        window_ns: first.maxima.window_ns,
+        max_ns: group.iter().filter_map(|series| series.max_ns).max().unwrap_or_default(),
+        ..Tail::default()
+    };
+    match extremes::tail(&windows) {
+        Err(refusal) => tail.refused = Some(refused(refusal)),
+        Ok(fitted) => fill(&mut tail, &fitted, limits_ns),
+    }
+    tail
+}
+
+/// Stores what was fitted.
+fn fill(tail: &mut Tail, fitted: &extremes::Tail, limits_ns: &[i64]) {
+    let blocks = &fitted.blocks;
+    tail.blocks = Some(TailBlocks {
+        count: blocks.count() as u64,
+        block_ns: tail.window_ns * fitted.windows_per_block as u64,
+        location_ns: blocks.law.location,
+        scale_ns: blocks.law.scale,
+        shape: blocks.law.shape,
+    });
+    tail.peaks = fitted.peaks.as_ref().map(|peaks| TailPeaks {
+        count: peaks.excesses.count() as u64,
+        threshold_ns: peaks.threshold,
+        scale_ns: peaks.excesses.law.scale,
+        shape: peaks.excesses.law.shape,
+    });
+    let run_ns = tail.windows.saturating_mul(tail.window_ns);
+    let is_given = |time_ns: &u64| (run_ns..=run_ns.saturating_mul(FURTHEST)).contains(time_ns);
+    let level = |once_in_ns: u64| {
+        let windows = once_in_ns as f64 / tail.window_ns as f64;
+        TailLevel {
+            once_in_ns,
+            by_blocks: interval(fitted.level(windows)),
+            by_peaks: fitted.level_by_peaks(windows).map(interval),
+        }
+    };
+    tail.levels = TIMES_NS.into_iter().filter(is_given).map(level).collect();
+    let limit = |&limit_ns: &i64| {
+        let (estimate, least) = fitted.windows_between(limit_ns as f64)?;
+        let time_ns = |windows: f64| to_u64(windows * tail.window_ns as f64);
+        let once_in_ns = estimate.is_finite().then(|| time_ns(estimate));
+        Some(TailLimit { limit_ns, once_in_ns, at_least_ns: time_ns(least) })
+    };
+    tail.limits = limits_ns.iter().filter(|&&limit_ns| limit_ns > tail.max_ns).filter_map(limit).collect();
+}
+
+fn interval(level: extremes::Level) -> LevelInterval {
+    LevelInterval {
+        estimate_ns: to_i64(level.estimate.round()),
+        low_ns: to_i64(level.low.floor()),
+        high_ns: level.high.map(|high| to_i64(high.ceil())),
+    }
+}
+
+fn refused(refusal: Refusal) -> TailRefusal {
+    match refusal {
+        Refusal::TooFew => TailRefusal::TooShort,
+        Refusal::FewValues => TailRefusal::FewValues,
+        Refusal::NotStationary => TailRefusal::NotStationary,
+        Refusal::NotIndependent => TailRefusal::NotIndependent,
+        Refusal::DoesNotFit => TailRefusal::DoesNotFit,
+        Refusal::SecondCause => TailRefusal::SecondCause,
+        Refusal::TooHeavy => TailRefusal::TooHeavy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use extremes::Random;
+    use record::{Histogram, UseVerdict, Validity};
+
+    /// Windows of a second with the largest of 1000 exponential values, whose mean is 5 us.
+    fn series(cpu: u32, seconds: u64, seed: u64) -> Series {
+        let mut series = Series { phase: "load".into(), role: "timer".into(), cpu: Some(cpu), ..Series::default() };
+        let mut random = Random(seed);
+        let mut raw = Histogram::default();
+        for second in 0..seconds {
+            let late_ns = to_i64(-5_000.0 * (-(random.uniform().ln() / 1000.0).exp_m1()).ln());
+            series.maxima.add(second * 1_000_000_000, late_ns);
+            raw.record(late_ns);
+            series.max_ns = series.max_ns.max(Some(late_ns));
+        }
+        Series { raw, samples: seconds, ..series }
+    }
+
+    fn run(series: Vec<Series>, limits_ns: &[i64]) -> Record {
+        let of = |&limit_ns: &i64| UseVerdict { limit_ns, ..UseVerdict::default() };
+        Record {
+            validity: Validity { valid: true, ..Validity::default() },
+            series,
+            uses: limits_ns.iter().map(of).collect(),
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn a_run_has_levels_of_times_that_it_can_speak_of() {
+        let tails = tails(&run(vec![series(0, 181, 1)], &[200_000, 200_000, 10_000]));
+        let [tail] = &tails[..] else { panic!("{tails:?}") };
+        assert_eq!((tail.refused, tail.windows, tail.threads), (None, 180, 1));
+        let times: Vec<u64> = tail.levels.iter().map(|level| level.once_in_ns / HOUR_NS).collect();
+        assert_eq!(times, [1, 24], "a year is more than 10 000 times as long");
+        let day = tail.levels[1].by_blocks;
+        assert!(tail.max_ns < day.estimate_ns && day.low_ns < day.estimate_ns, "{tail:?}");
+        assert!(day.high_ns.is_some_and(|high_ns| high_ns > day.estimate_ns), "{tail:?}");
+        let [limit] = tail.limits[..] else { panic!("{tail:?}") };
+        assert_eq!(limit.limit_ns, 200_000, "10 us was exceeded, and the other is asked for twice");
+        assert!(limit.once_in_ns.is_none_or(|once_in_ns| once_in_ns > limit.at_least_ns), "{tail:?}");
+        assert!(limit.at_least_ns > HOUR_NS, "{tail:?}");
+    }
+
+    #[test]
+    fn the_threads_of_a_role_count_together() {
+        let (a, b) = (series(0, 181, 1), series(1, 181, 2));
+        let listener = Series { role: "listener".into(), ..series(0, 30, 3) };
+        let together = tails(&run(vec![a.clone(), b.clone(), listener], &[]));
+        assert_eq!(together.iter().map(|tail| tail.threads).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(together[0].max_ns, a.max_ns.max(b.max_ns).unwrap());
+        assert_eq!(together[1].refused, Some(TailRefusal::TooShort));
+        let alone = tails(&run(vec![a], &[]));
+        assert!(alone[0].levels[0].by_blocks.low_ns < together[0].levels[0].by_blocks.estimate_ns);
+    }
+
+    #[test]
+    fn an_invalid_run_says_nothing() {
+        let invalid = Record { validity: Validity::default(), ..run(vec![series(0, 181, 1)], &[]) };
+        assert!(tails(&invalid).is_empty());
+    }
+}

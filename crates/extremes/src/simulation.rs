@@ -1,0 +1,186 @@
+//! Tails of simulated series whose laws are known.
+
+use crate::{Fitted, Gev, Gpd, Law, Level, Random, Refusal, tail, tail::sorted};
+
+/// Values in a window.
+const VALUES: f64 = 1_000.0;
+
+/// A law of single values.
+#[derive(Debug, Clone, Copy)]
+enum Values {
+    Exponential,
+    /// A tail of Pareto with this shape; one with an end if it is negative.
+    Pareto(f64),
+    /// A tail of Weibull: `exp(-x^0.7)`.
+    Weibull,
+}
+
+const ALL: [Values; 5] =
+    [Values::Exponential, Values::Pareto(0.2), Values::Pareto(0.4), Values::Pareto(-0.2), Values::Weibull];
+
+impl Values {
+    /// The value that is exceeded with this probability.
+    fn exceeded_by(self, share: f64) -> f64 {
+        match self {
+            Self::Exponential => -share.ln(),
+            Self::Pareto(shape) => (share.powf(-shape) - 1.0) / shape,
+            Self::Weibull => (-share.ln()).powf(1.0 / 0.7),
+        }
+    }
+
+    /// The largest values of so many windows.
+    fn windows(self, count: usize, random: &mut Random) -> Vec<f64> {
+        (0..count).map(|_| self.exceeded_by(-(random.uniform().ln() / VALUES).exp_m1())).collect()
+    }
+}
+
+fn some(windows: &[f64]) -> Vec<Option<f64>> {
+    windows.iter().map(|value| Some(*value)).collect()
+}
+
+/// How often intervals contain the truth, in 1000 series, and how many series were refused.
+#[derive(Debug, Default)]
+struct Covered {
+    accepted: u32,
+    by_blocks: u32,
+    with_peaks: u32,
+    by_peaks: u32,
+}
+
+/// The intervals of the level of a time that is so many times as long as the series.
+fn covered(values: Values, windows: usize, times: f64, runs: u64) -> Covered {
+    let mut covered = Covered::default();
+    for seed in 0..runs {
+        let all = values.windows(windows, &mut Random(seed));
+        let Ok(tail) = tail(&some(&all)) else { continue };
+        let level_windows = times * windows as f64;
+        let truth = values.exceeded_by(1.0 / (level_windows * VALUES));
+        covered.accepted += 1;
+        covered.by_blocks += u32::from(contains(tail.level(level_windows), truth));
+        if let Some(level) = tail.level_by_peaks(level_windows) {
+            covered.with_peaks += 1;
+            covered.by_peaks += u32::from(contains(level, truth));
+        }
+    }
+    covered
+}
+
+fn contains(level: Level, truth: f64) -> bool {
+    level.low <= truth && level.high.is_none_or(|high| truth <= high)
+}
+
+/// How many of 1000 intervals contain the level of a law of large values itself.
+fn of_a_law<L: Law>(law: L, count: usize, log_periods: f64) -> u32 {
+    let truth = law.level(log_periods);
+    let runs = (0..1000).map(|seed| {
+        let mut random = Random(seed);
+        let drawn = (0..count).map(|_| law.draw(&mut random)).collect();
+        u32::from(contains(Fitted::<L>::of(sorted(drawn)).unwrap().level(log_periods), truth))
+    });
+    runs.sum()
+}
+
+#[test]
+fn intervals_contain_the_truth_in_93_to_97_of_100_cases() {
+    for shape in [-0.2, 0.0, 0.3] {
+        let blocks = of_a_law(Gev { location: 40.0, scale: 6.0, shape }, 150, 1e4f64.ln());
+        assert!((930..=970).contains(&blocks), "shape {shape}: {blocks} of 1000 by blocks");
+        let peaks = of_a_law(Gpd { scale: 6.0, shape }, 300, 1e5f64.ln());
+        assert!((930..=970).contains(&peaks), "shape {shape}: {peaks} of 1000 by peaks");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn intervals_of_whole_series_contain_the_truth() {
+    for (windows, times) in [(60, 10.0), (600, 24.0), (3600, 24.0)] {
+        for values in ALL {
+            let covered = covered(values, windows, times, 500);
+            let enough = |part: u32, whole: u32| f64::from(part) >= 0.915 * f64::from(whole);
+            assert!(covered.accepted >= 440, "{windows} {values:?}: {covered:?}");
+            assert!(enough(covered.by_blocks, covered.accepted), "{windows} {values:?}: {covered:?}");
+            assert!(enough(covered.by_peaks, covered.with_peaks), "{windows} {values:?}: {covered:?}");
+        }
+    }
+}
+
+/// How many of 100 series are refused if `change` changes their windows.
+fn refused(windows: usize, change: impl Fn(&mut [f64], &mut Random)) -> usize {
+    let is_refused = |seed: &u64| {
+        let mut random = Random(1_000 + seed);
+        let mut all = Values::Exponential.windows(windows, &mut random);
+        change(&mut all, &mut random);
+        tail(&some(&all)).is_err()
+    };
+    (0..100).filter(is_refused).count()
+}
+
+#[test]
+fn a_second_cause_is_refused_in_90_of_100_cases() {
+    // The largest value of an hour is 15 of 100 times. The second cause makes windows twice as late, at some times.
+    for (windows, times) in [(100, 5.0), (600, 20.0)] {
+        let refused = refused(windows, |all, random| {
+            let rate = times / all.len() as f64;
+            all[windows / 2] = 25.0;
+            for value in all {
+                if random.uniform() < rate {
+                    *value = 25.0 + 5.0 * random.uniform();
+                }
+            }
+        });
+        assert!(refused >= 90, "{refused} of 100 with {times} in {windows} windows");
+    }
+    let single = refused(100, |all, _| all[30] = 100.0);
+    assert!(single >= 90, "a single stall, ten times as long as the others: {single} of 100");
+}
+
+#[test]
+fn values_of_one_law_are_refused_in_at_most_12_of_100_cases() {
+    for windows in [100, 600] {
+        let refused = refused(windows, |_, _| {});
+        assert!(refused <= 12, "{refused} of 100");
+    }
+}
+
+#[test]
+fn changes_in_time_are_refused() {
+    let drift =
+        refused(200, |all, _| all.iter_mut().zip(0..200).for_each(|(value, at)| *value += 0.02 * f64::from(at)));
+    assert!(drift >= 90, "drift: {drift} of 100");
+    let step = refused(200, |all, _| all[120..].iter_mut().for_each(|value| *value += 2.0));
+    assert!(step >= 90, "step: {step} of 100");
+    let bursts = refused(200, |all, _| {
+        all.chunks_mut(6).for_each(|chunk| chunk.fill(chunk[0]));
+    });
+    assert!(bursts >= 90, "each value lasts for six windows: {bursts} of 100");
+}
+
+#[test]
+fn a_series_without_a_law_is_refused_with_the_reason() {
+    let windows = |values: &[f64]| tail(&some(values)).map(|_| ());
+    let random = Values::Exponential.windows(200, &mut Random(7));
+    assert_eq!(windows(&random), Ok(()));
+    assert_eq!(windows(&random[..49]), Err(Refusal::TooFew));
+    assert_eq!(tail(&[None; 1000]).map(|_| ()), Err(Refusal::TooFew));
+    assert_eq!(windows(&[5.0; 200]), Err(Refusal::FewValues));
+    let coarse: Vec<f64> = random.iter().map(|value| value.round()).collect();
+    assert_eq!(windows(&coarse), Err(Refusal::FewValues), "a clock of 1 of 7");
+    let rising: Vec<f64> = (0..200).map(f64::from).collect();
+    assert_eq!(windows(&rising), Err(Refusal::NotStationary));
+    let heavy = Values::Pareto(1.6).windows(100, &mut Random(3));
+    assert_eq!(windows(&heavy), Err(Refusal::TooHeavy));
+}
+
+#[test]
+fn a_limit_is_exceeded_once_in_the_time_whose_level_it_is() {
+    let tail = tail(&some(&Values::Exponential.windows(800, &mut Random(5)))).unwrap();
+    let day = 86_400.0;
+    let level = tail.level(day);
+    let (estimate, least) = tail.windows_between(level.estimate).unwrap();
+    assert!((estimate / day - 1.0).abs() < 1e-6, "{estimate}");
+    assert!(least < day && least > 1.0, "{least}");
+    // The upper end of the level of a day is a limit that is exceeded at most once a day.
+    let (_, least) = tail.windows_between(level.high.unwrap()).unwrap();
+    assert!((least / day).ln().abs() < 0.02, "{least}");
+    assert_eq!(tail.windows_between(1.0), None, "most windows are later");
+}
