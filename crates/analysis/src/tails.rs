@@ -1,4 +1,4 @@
-//! What a run shows of larger values than it measured: extreme-value statistics of the largest values of windows.
+//! Larger values than a run measured, by extreme-value statistics of the largest values of windows.
 
 use extremes::Refusal;
 use record::{LevelInterval, Record, Series, Tail, TailBlocks, TailLevel, TailLimit, TailPeaks, TailRefusal};
@@ -60,7 +60,7 @@ fn of_group(group: &[&Series], limits_ns: &[i64]) -> Tail {
     tail
 }
 
-/// Stores what was fitted.
+/// Stores the fitted distributions and their levels.
 fn fill(tail: &mut Tail, fitted: &extremes::Tail, limits_ns: &[i64]) {
     let blocks = &fitted.blocks;
     tail.blocks = Some(TailBlocks {

@@ -95,7 +95,7 @@ pub fn fits<L: Law>(sorted: &[f64], law: L, random: &mut Random) -> Result<(), R
     }
 }
 
-/// How far values are from a law.
+/// The distance of values from a law.
 #[derive(Debug, Default)]
 struct Deviation {
     /// The distance of the distributions, in which large values weigh more: AU2 of M. Ahmad, C. Sinclair and B. Spurr (Water
@@ -129,7 +129,7 @@ impl Deviation {
 /// `-ln(1 - F)` of random values is exponential. The gap below the k-th largest of them, times k, is exponential with mean
 /// 1 (A. Rényi, 1953). Values of another cause leave a larger gap, and the law of the others does not know them.
 fn largest_gap<L: Law>(sorted: &[f64], count: usize) -> Option<f64> {
-    /// Stands for the position of a value that the law of the others excludes.
+    /// The position of a value that the law of the others excludes.
     const IMPOSSIBLE: f64 = 1e6;
     let (others, largest) = sorted.split_at(sorted.len() - count);
     let (law, _) = L::fit(sorted, count)?;

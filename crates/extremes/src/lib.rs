@@ -1,10 +1,10 @@
 #![forbid(unsafe_code)]
-//! Extreme-value statistics: what was not seen yet, from the largest values of windows of time.
+//! Extreme-value statistics: levels that were not reached yet, from the largest values of windows of time.
 //!
 //! Two laws describe large values whatever the law of the single values is: the largest values of long blocks follow a
 //! generalized extreme-value distribution ([`Gev`]), and the excesses over a high threshold a generalized Pareto
 //! distribution ([`Gpd`]). [`tail`] fits both, but only to values that pass [`checks`]: values that drift, that come in bursts, or
-//! that have a rare second cause say nothing about what was not seen. Methods as in S. Coles, "An Introduction to Statistical
+//! that have a rare second cause say nothing about larger ones. Methods as in S. Coles, "An Introduction to Statistical
 //! Modeling of Extreme Values", 2001, chapters 3 and 4.
 //!
 //! | module | contents |
@@ -50,7 +50,7 @@ pub trait Law: Copy {
     /// The level that one of so many values exceeds on average, given the logarithm of their number.
     fn level(&self, log_periods: f64) -> f64;
 
-    /// The logarithm of the number of values, of which one exceeds `level` on average; infinite if none can.
+    /// The logarithm of the number of values among which one exceeds `level` on average; infinite if no value can.
     fn log_periods(&self, level: f64) -> f64;
 
     /// The logarithm of the probability that a value exceeds this one; negatively infinite if none can.

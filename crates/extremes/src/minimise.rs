@@ -92,7 +92,7 @@ pub fn between(low: f64, high: f64, f: impl Fn(f64) -> f64) -> (f64, f64) {
     [(a, at_a), (b, at_b), (at(best), least)].into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((a, at_a))
 }
 
-/// The point between `inside` and `outside` up to which `is_inside` holds, after so many halvings of their distance.
+/// The last point from `inside` to `outside` where `is_inside` holds, after so many halvings of their distance.
 pub fn border(mut inside: f64, mut outside: f64, halvings: u32, mut is_inside: impl FnMut(f64) -> bool) -> f64 {
     for _ in 0..halvings {
         let middle = f64::midpoint(inside, outside);

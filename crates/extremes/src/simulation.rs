@@ -38,7 +38,7 @@ fn some(windows: &[f64]) -> Vec<Option<f64>> {
     windows.iter().map(|value| Some(*value)).collect()
 }
 
-/// How often intervals contain the truth, in 1000 series, and how many series were refused.
+/// Counts of accepted series, and of intervals that contain the true level.
 #[derive(Debug, Default)]
 struct Covered {
     accepted: u32,
@@ -47,7 +47,7 @@ struct Covered {
     by_peaks: u32,
 }
 
-/// The intervals of the level of a time that is so many times as long as the series.
+/// Counts intervals of the level of a time `times` as long as the series.
 fn covered(values: Values, windows: usize, times: f64, runs: u64) -> Covered {
     let mut covered = Covered::default();
     for seed in 0..runs {
@@ -69,7 +69,7 @@ fn contains(level: Level, truth: f64) -> bool {
     level.low <= truth && level.high.is_none_or(|high| truth <= high)
 }
 
-/// How many of 1000 intervals contain the level of a law of large values itself.
+/// The number of intervals of 1000 that contain the level of a law of large values itself.
 fn of_a_law<L: Law>(law: L, count: usize, log_periods: f64) -> u32 {
     let truth = law.level(log_periods);
     let runs = (0..1000).map(|seed| {
@@ -104,7 +104,7 @@ fn intervals_of_whole_series_contain_the_truth() {
     }
 }
 
-/// How many of 100 series are refused if `change` changes their windows.
+/// The number of refused series of 100 if `change` changes their windows.
 fn refused(windows: usize, change: impl Fn(&mut [f64], &mut Random)) -> usize {
     let is_refused = |seed: &u64| {
         let mut random = Random(1_000 + seed);

@@ -176,7 +176,7 @@ impl<L: Law> Fitted<L> {
         None
     }
 
-    /// The logarithm of the number of values of which one exceeds `limit`: the estimate and its lower bound.
+    /// The logarithm of the number of values among which one exceeds `limit`: the estimate and its lower bound.
     fn log_periods(&self, limit: f64) -> Option<(f64, f64)> {
         let estimate = self.law.log_periods(limit);
         let mut inside = estimate.min(MOST_LOG_WINDOWS);

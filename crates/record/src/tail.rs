@@ -1,4 +1,4 @@
-//! What a run shows of larger values than it measured.
+//! Larger values than a run measured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct Tail {
     /// and at most 10 000 times as long.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<TailLevel>,
-    /// How rarely limits of the judged uses are exceeded; only of those above the largest measured value.
+    /// The limits of the judged uses above the largest measured value, with the time between two exceedances.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<TailLimit>,
     /// Fields that a newer version wrote.
@@ -119,7 +119,7 @@ pub struct LevelInterval {
     pub high_ns: Option<i64>,
 }
 
-/// How rarely a limit is exceeded.
+/// A limit, and the time between two exceedances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TailLimit {
     /// The limit, ns.

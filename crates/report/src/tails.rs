@@ -1,4 +1,4 @@
-//! What a run shows of larger values than it measured, in words.
+//! Larger values than a run measured, in words.
 
 use analysis::{FURTHEST, format_duration, format_ns, format_unsigned_ns, phase_in_words};
 use record::{LevelInterval, Tail, TailLevel, TailLimit, TailRefusal, counted};

@@ -1,4 +1,4 @@
-//! What a run shows of larger values than it measured.
+//! Larger values than a run measured.
 
 use record::Record;
 
