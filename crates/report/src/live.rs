@@ -88,6 +88,8 @@ pub struct Live {
     uses: Vec<(Profile, SoFar)>,
     /// When the uses were last judged.
     judged: Option<Instant>,
+    /// The time without a stall that the most demanding use without late cycles still needs for PASS, ns.
+    left_ns: Option<u64>,
 }
 
 /// True if standard error is a terminal on which a view can be drawn in place.
@@ -125,6 +127,7 @@ impl Live {
             is_helping: false,
             uses: Vec::new(),
             judged: None,
+            left_ns: None,
         }
     }
 
@@ -174,6 +177,8 @@ impl Live {
         }
         self.judged = Some(Instant::now());
         self.uses.iter_mut().for_each(|(profile, so_far)| *so_far = analysis::so_far(record, profile));
+        let last = self.uses.iter().rfind(|(_, so_far)| *so_far == SoFar::NoneLate);
+        self.left_ns = last.and_then(|(profile, _)| analysis::time_to_pass_ns(record, profile));
     }
 
     fn show(&mut self, record: &Record, progress: &Progress) -> io::Result<()> {
@@ -187,6 +192,7 @@ impl Live {
                         record,
                         progress,
                         uses: &self.uses,
+                        left_ns: self.left_ns,
                         has_keys: self.keys.is_some(),
                         is_paused: self.is_paused,
                         is_helping: self.is_helping,

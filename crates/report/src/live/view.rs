@@ -52,6 +52,8 @@ pub(super) struct View<'a> {
     pub progress: &'a Progress,
     /// The uses, from the least to the most demanding one.
     pub uses: &'a [(Profile, SoFar)],
+    /// The time without a stall that the most demanding use without late cycles still needs for PASS, ns.
+    pub left_ns: Option<u64>,
     /// True if the view reads keys.
     pub has_keys: bool,
     pub is_paused: bool,
@@ -136,10 +138,11 @@ impl View<'_> {
         let mut lines = Vec::new();
         if let Some(last) = of(SoFar::NoneLate).next_back() {
             let (count, all) = (of(SoFar::NoneLate).count(), self.uses.len());
-            let text = match all {
-                1 => format!("none late: {}", last.title),
-                _ => format!("none late for {count} of {all} uses, up to {}", last.title),
+            let up_to = match all {
+                1 => last.title.clone(),
+                _ => format!("{count} of {all} uses, up to {}", last.title),
             };
+            let text = format!("none late: {up_to}{}", self.left_ns.map_or_else(String::new, to_pass));
             lines.push((Ink::Good, "so far", text));
         }
         if let Some(first) = of(SoFar::SomeLate).next() {
@@ -283,6 +286,16 @@ fn recent(series: &Series) -> Option<i64> {
     series.maxima.max_ns.iter().rev().take(2).flatten().copied().max()
 }
 
+/// The further time that PASS needs, rounded up: to minutes if it is longer than one.
+fn to_pass(left_ns: u64) -> String {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let unit_ns = if left_ns > 60 * SECOND_NS { 60 * SECOND_NS } else { SECOND_NS };
+    match left_ns.div_ceil(unit_ns).saturating_mul(unit_ns) {
+        0 => ", enough for PASS".to_owned(),
+        left_ns => format!(", PASS in {}", format_duration(left_ns)),
+    }
+}
+
 /// The largest lateness of each of the last windows, on a logarithmic scale from 1 us to 10 ms; a window without samples is
 /// blank.
 fn history(all: &[&Series], windows: usize, unicode: bool) -> String {
@@ -369,7 +382,16 @@ mod tests {
     }
 
     fn view<'a>(record: &'a Record, progress: &'a Progress, unicode: bool) -> View<'a> {
-        View { record, progress, uses: &[], has_keys: true, is_paused: false, is_helping: false, unicode }
+        View {
+            record,
+            progress,
+            uses: &[],
+            left_ns: None,
+            has_keys: true,
+            is_paused: false,
+            is_helping: false,
+            unicode,
+        }
     }
 
     /// The view on a terminal of this size.
@@ -429,7 +451,13 @@ mod tests {
         let with = |is_helping, columns, rows| {
             let (width, height) = fit((columns, rows), 2).unwrap();
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-            let view = View { uses: &uses, is_helping, is_paused: is_helping, ..view(&record, &progress, true) };
+            let view = View {
+                uses: &uses,
+                left_ns: Some(2_712_345_678_901),
+                is_helping,
+                is_paused: is_helping,
+                ..view(&record, &progress, true)
+            };
             terminal.draw(|frame| view.draw(frame.buffer_mut())).unwrap();
             terminal.backend().clone()
         };
