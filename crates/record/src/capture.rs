@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Histogram};
+use crate::{Extra, Histogram, count::is_zero};
 
 /// Role of the series of a captured stream.
 pub const CAPTURE: &str = "capture";
@@ -233,10 +233,6 @@ pub struct CapturedStream {
     /// Copies of frames that arrived before, by their redundancy tags (IEEE Std 802.1CB). They are not among `frames`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copies: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// The fields that identify a stream in a capture.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Histogram};
+use crate::{Extra, Histogram, count::is_zero};
 
 /// The watched program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -58,10 +58,6 @@ pub struct Program {
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-fn is_zero(ns: &u64) -> bool {
-    *ns == 0
 }
 
 /// Limits for a watched program.

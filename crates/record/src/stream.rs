@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CapturedMediaChange, ClockRelation, Extra, Histogram, PresentationMargin};
+use crate::{CapturedMediaChange, ClockRelation, Extra, Histogram, PresentationMargin, count::is_zero};
 
 /// Name of the phase that finds the wake-up offset of a talker before the run.
 pub const CALIBRATION: &str = "offset";
@@ -130,6 +130,9 @@ pub struct Maap {
     /// The first conflicts, at most [`WORST_KEPT`](crate::WORST_KEPT).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<MaapConflict>,
+    /// How many times the link was down and returned, so that the addresses were probed again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub link_returns: u64,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,

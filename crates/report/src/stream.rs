@@ -220,7 +220,11 @@ fn claimed_addresses(maap: &Maap) -> String {
         0 => ", without a conflict".to_owned(),
         count => format!(", with {}: {}", counted(count, "conflict"), few(&listed)),
     };
-    format!("; MAAP claimed {}{conflicts}", claimed.join(", then "))
+    let returns = match maap.link_returns {
+        0 => String::new(),
+        count => format!("; the link returned {}, and the addresses were probed again", counted(count, "time")),
+    };
+    format!("; MAAP claimed {}{conflicts}{returns}", claimed.join(", then "))
 }
 
 /// The first texts of a list, and the number of others.

@@ -28,6 +28,7 @@ const IFLA_LINKINFO: u16 = 18;
 const IFLA_AF_SPEC: u16 = 26;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_CARRIER: u16 = 33;
+const IFLA_CARRIER_UP_COUNT: u16 = 47;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
@@ -77,6 +78,8 @@ pub struct Link {
     pub is_operational: bool,
     /// True if there is a carrier; `None` on old kernels.
     pub has_carrier: Option<bool>,
+    /// How many times the carrier appeared since the interface was created; `None` before Linux 4.16.
+    pub carrier_ups: Option<u32>,
     /// The kind of a virtual interface, e.g. `veth`; `None` for a hardware device.
     pub kind: Option<String>,
 }
@@ -310,6 +313,7 @@ impl Link {
             is_up: u32_at(header, 8)? & UP != 0,
             is_operational: attributes.u8(IFLA_OPERSTATE) == Some(OPERSTATE_UP),
             has_carrier: attributes.flag(IFLA_CARRIER),
+            carrier_ups: attributes.u32(IFLA_CARRIER_UP_COUNT),
             kind: attributes.nested(IFLA_LINKINFO).and_then(|info| info.text(IFLA_INFO_KIND)),
         })
     }

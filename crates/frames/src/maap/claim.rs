@@ -27,6 +27,8 @@ pub struct Claim {
     /// True if only these addresses are wanted.
     is_fixed: bool,
     state: State,
+    /// True if the addresses are claimed, or were until the link went down.
+    is_used: bool,
     /// When the next message is due, ns; `None` if nothing more is sent.
     due_ns: Option<i64>,
     /// Ranges that were left since the last claim.
@@ -67,9 +69,9 @@ pub enum Resolution {
     Defended(Message),
     /// Ours remain, because the other must yield.
     Kept,
-    /// Not yet ours: another range is probed, or none if the addresses are fixed.
+    /// Not used by us yet: another range is probed, or none if the addresses are fixed.
     Left,
-    /// No longer ours: another range is probed, or none if the addresses are fixed.
+    /// No longer used by us: another range is probed, or none if the addresses are fixed.
     Yielded,
 }
 
@@ -81,8 +83,18 @@ impl Claim {
     pub fn new(own: Mac, addresses: Addresses, is_fixed: bool, ours: Vec<Addresses>, seed: u64, now_ns: i64) -> Self {
         let (state, due_ns) = (State::Probing(0), Some(now_ns));
         let is_taken = !is_fixed && ours.iter().any(|ours| ours.common(addresses).is_some());
-        let mut claim =
-            Self { own, addresses, is_fixed, state, due_ns, moves: 0, ours, others: Vec::new(), random: seed };
+        let mut claim = Self {
+            own,
+            addresses,
+            is_fixed,
+            state,
+            is_used: false,
+            due_ns,
+            moves: 0,
+            ours,
+            others: Vec::new(),
+            random: seed,
+        };
         if is_taken {
             claim.move_away(now_ns);
         }
@@ -125,13 +137,21 @@ impl Claim {
                 Kind::Probe
             }
             State::Probing(_) | State::Claimed => {
-                (self.state, self.moves) = (State::Claimed, 0);
+                (self.state, self.is_used, self.moves) = (State::Claimed, true, 0);
                 Kind::Announce
             }
             State::GivenUp => return None,
         };
         self.due_ns = Some(self.after(now_ns, if kind == Kind::Probe { PROBE_NS } else { ANNOUNCE_NS }));
         Some(Message { kind, requested: self.addresses, conflict: None })
+    }
+
+    /// Probes the addresses again, because the link has returned at `now_ns`: another device may have claimed them in the
+    /// meantime (event `PortOperational!` of table B.7). Until a conflict, they are still used.
+    pub fn probe_again(&mut self, now_ns: i64) {
+        if self.state != State::GivenUp {
+            (self.state, self.due_ns) = (State::Probing(0), Some(now_ns));
+        }
     }
 
     /// Takes a message from `source` that arrived at `now_ns`. Returns the conflict, if there is one.
@@ -157,8 +177,8 @@ impl Claim {
             }
             (State::Claimed, _, _) if is_lower(self.own, source) => Resolution::Kept,
             (State::Probing(_), Kind::Probe, _) if is_lower(self.own, source) => Resolution::Kept,
-            (State::Claimed, _, _) => Resolution::Yielded,
-            (State::Probing(_) | State::GivenUp, _, _) => Resolution::Left,
+            _ if self.is_used => Resolution::Yielded,
+            _ => Resolution::Left,
         };
         if matches!(resolution, Resolution::Left | Resolution::Yielded) {
             self.move_away(now_ns);
@@ -179,6 +199,7 @@ impl Claim {
 
     /// Begins to claim another random range, or gives up if the addresses are fixed.
     fn move_away(&mut self, now_ns: i64) {
+        self.is_used = false;
         if self.is_fixed {
             (self.state, self.due_ns) = (State::GivenUp, None);
             return;

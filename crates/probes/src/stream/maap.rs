@@ -18,6 +18,7 @@ use frames::{
 use record::{Caveat, ClaimedAddresses, Maap, MaapConflict, MaapMessage, MaapResolution, WORST_KEPT, counted};
 use sys::{
     clock::Clock,
+    link::{Link, Links},
     packet::{FrameReceiver, Poll, RawSender},
     sched,
 };
@@ -27,6 +28,8 @@ use crate::timer::TimerError;
 
 /// Longest time to claim addresses: one claim takes at most 1.8 s without a conflict.
 pub const CLAIM_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time between two checks of the link. The kernel counts its returns, so a shorter interruption is seen, too.
+const LINK_CHECK: Duration = Duration::from_millis(250);
 /// Time between two checks for the end, while messages are awaited.
 const WAIT: Duration = Duration::from_millis(50);
 /// The highest priority of an ordinary thread: a late DEFEND loses the addresses.
@@ -69,6 +72,9 @@ pub enum ClaimError {
         /// Number of conflicts.
         conflicts: u64,
     },
+    /// The interface has no link.
+    #[error("{0} has no link, so MAAP can claim no destination: connect it (see `ip link`), or leave out --maap")]
+    NoLink(String),
     /// A signal asked the program to end.
     #[error("interrupted while MAAP claimed the destination addresses")]
     Interrupted,
@@ -77,11 +83,59 @@ pub enum ClaimError {
     Io(#[from] io::Error),
 }
 
+/// The link of the interface that speaks MAAP.
+#[derive(Debug)]
+pub struct LinkWatch {
+    links: Links,
+    interface: String,
+    is_up: bool,
+    /// The kernel's count of returns; `None` on old kernels.
+    returns: Option<u32>,
+    next_check: Instant,
+}
+
+impl LinkWatch {
+    /// Opens the link of an interface in the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn open(interface: &str) -> io::Result<Self> {
+        let mut links = Links::open()?;
+        let link = links.find(interface)?;
+        let next_check = Instant::now() + LINK_CHECK;
+        let (is_up, returns) = (has_link(&link), link.carrier_ups);
+        Ok(Self { links, interface: interface.to_owned(), is_up, returns, next_check })
+    }
+
+    /// True if the link has returned since the last call.
+    fn has_returned(&mut self) -> bool {
+        if Instant::now() < self.next_check {
+            return false;
+        }
+        self.next_check = Instant::now() + LINK_CHECK;
+        // The interface may have been removed.
+        let link = self.links.find(&self.interface).ok();
+        let (was_up, returns) = (self.is_up, self.returns);
+        self.is_up = link.as_ref().is_some_and(has_link);
+        // The count of a return is kept until the interface is up.
+        if self.is_up {
+            self.returns = link.and_then(|link| link.carrier_ups);
+        }
+        self.is_up && (!was_up || self.returns != returns)
+    }
+}
+
+/// True if frames can leave the interface.
+fn has_link(link: &Link) -> bool {
+    link.is_up && link.has_carrier.unwrap_or(true)
+}
+
 /// A speaker of MAAP that has claimed its addresses.
 #[derive(Debug)]
 pub struct Speaker {
     receiver: FrameReceiver,
     sender: RawSender,
+    link: LinkWatch,
     own: Mac,
     claims: Vec<Owned>,
     began_ns: i64,
@@ -104,6 +158,7 @@ struct Log {
     claimed: Vec<ClaimedAddresses>,
     conflict_count: u64,
     conflicts: Vec<MaapConflict>,
+    link_returns: u64,
     errors: u64,
     error: String,
 }
@@ -117,6 +172,7 @@ impl Speaker {
     pub fn claim(
         receiver: FrameReceiver,
         sender: RawSender,
+        link: LinkWatch,
         own: Mac,
         wanted: &[WantedAddresses],
         seed: u64,
@@ -131,12 +187,15 @@ impl Speaker {
             Owned { claim, first: Arc::new(AtomicU64::new(one.addresses.first)), logged: None }
         };
         let claims = wanted.iter().enumerate().map(owned).collect();
-        let mut speaker = Self { receiver, sender, own, claims, began_ns, log: Log::default() };
+        let mut speaker = Self { receiver, sender, link, own, claims, began_ns, log: Log::default() };
         while !speaker.claims.iter().all(|owned| owned.claim.is_claimed()) {
             if is_interrupted() {
                 return Err(ClaimError::Interrupted);
             }
             if began.elapsed() > CLAIM_TIMEOUT {
+                if !speaker.link.is_up {
+                    return Err(ClaimError::NoLink(speaker.link.interface));
+                }
                 return Err(ClaimError::Timeout { conflicts: speaker.log.conflict_count });
             }
             speaker.step()?;
@@ -161,9 +220,13 @@ impl Speaker {
         Some(ClaimError::Taken { owner: conflict.map(|conflict| conflict.source.clone()).unwrap_or_default(), address })
     }
 
-    /// Reads the messages that have arrived, waits for others, but not beyond the time of the next own one, and sends it.
+    /// Reads the messages that have arrived, waits for others, but not beyond the time of the next own one, and sends it
+    /// unless the link is down.
     fn step(&mut self) -> io::Result<()> {
-        let due_ns = self.claims.iter().filter_map(|owned| owned.claim.due_ns()).min();
+        if self.link.has_returned() {
+            self.probe_again();
+        }
+        let due_ns = self.claims.iter().filter_map(|owned| owned.claim.due_ns()).min().filter(|_| self.link.is_up);
         let left_ns = due_ns.map_or(i64::MAX, |due_ns| due_ns - Clock::Monotonic.now_ns());
         let left = Duration::from_nanos(left_ns.max(0).cast_unsigned());
         let mut poll = Poll::Sleep;
@@ -179,6 +242,9 @@ impl Speaker {
                 self.take(source, &message)?;
             }
         }
+        if !self.link.is_up {
+            return Ok(());
+        }
         let now_ns = Clock::Monotonic.now_ns();
         for index in 0..self.claims.len() {
             let owned = &mut self.claims[index];
@@ -189,6 +255,13 @@ impl Speaker {
             self.sender.send(&message.frame(DESTINATION, self.own))?;
         }
         Ok(())
+    }
+
+    /// Probes all addresses again after the link has returned.
+    fn probe_again(&mut self) {
+        let now_ns = Clock::Monotonic.now_ns();
+        self.log.link_returns += u64::from(self.claims.iter().any(|owned| owned.logged.is_some()));
+        self.claims.iter_mut().for_each(|owned| owned.claim.probe_again(now_ns));
     }
 
     /// Lets each claim take a message, and answers it.
@@ -260,11 +333,11 @@ impl Log {
     }
 
     fn to_record(&self) -> Maap {
-        let Self { claimed, conflict_count, conflicts, .. } = self.clone();
-        Maap { claimed, conflict_count, conflicts, ..Maap::default() }
+        let Self { claimed, conflict_count, conflicts, link_returns, .. } = self.clone();
+        Maap { claimed, conflict_count, conflicts, link_returns, ..Maap::default() }
     }
 
-    /// Describes lost addresses and failures; `None` if there are none.
+    /// Describes lost addresses, losses of the link, and failures; `None` if there are none.
     fn caveat(&self) -> Option<Caveat> {
         let mut texts = Vec::new();
         for (index, lost) in self.claimed.iter().enumerate() {
@@ -280,6 +353,12 @@ impl Log {
             texts.push(format!(
                 "the destination address {} was lost to {owner} (MAAP), and frames were still sent to it {after}",
                 lost.first
+            ));
+        }
+        if self.link_returns > 0 {
+            let times = counted(self.link_returns, "time");
+            texts.push(format!(
+                "the link went down and returned {times}, and MAAP probed the destination addresses again"
             ));
         }
         if self.errors > 0 {
@@ -376,6 +455,15 @@ mod tests {
         assert_eq!(moved, Some(format!("{text} for 1.8 s, until b was claimed")));
         let fixed = claimed("a", true, Some(1));
         assert_eq!(caveat(&[fixed, claimed("b", false, None)]), Some(format!("{text} until the end")));
+    }
+
+    #[test]
+    fn a_link_that_returned_is_a_caveat() {
+        let log = Log { link_returns: 2, ..Log::default() };
+        let text = log.caveat().map(|caveat| caveat.text);
+        let expected = "the link went down and returned 2 times, and MAAP probed the destination addresses again";
+        assert_eq!(text.as_deref(), Some(expected));
+        assert_eq!(log.to_record().link_returns, 2);
     }
 
     #[test]

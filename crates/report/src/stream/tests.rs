@@ -71,11 +71,13 @@ fn reports_claimed_addresses_and_conflicts() {
         claimed: vec![claimed("b", Some("02:00:00:00:00:01")), claimed("c", None)],
         conflict_count: 5,
         conflicts: resolutions.map(conflict).to_vec(),
+        link_returns: 2,
         ..Maap::default()
     });
     let expected = "; MAAP claimed 2 addresses from b (lost to 02:00:00:00:00:01), then 2 addresses from c, with 5 conflicts: \
                     02:00:00:00:00:01 had a, so another address was probed, 02:00:00:00:00:01 probed a, which was defended, \
-                    02:00:00:00:00:01 also claimed a, but has to yield, and 1 more";
+                    02:00:00:00:00:01 also claimed a, but has to yield, and 1 more; the link returned 2 times, and the addresses were \
+                    probed again";
     assert!(contested.ends_with(expected), "{contested}");
 }
 

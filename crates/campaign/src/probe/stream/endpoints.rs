@@ -5,7 +5,10 @@ use machine::{
     Root,
     veth::{VethEnd, VethPair},
 };
-use probes::{ReceiveWait, stream::transmit::TransmitMode};
+use probes::{
+    ReceiveWait,
+    stream::{maap::LinkWatch, transmit::TransmitMode},
+};
 use record::ObservedAt;
 use sys::{
     packet::{FrameReceiver, RawSender},
@@ -85,12 +88,14 @@ impl Endpoints {
         }
     }
 
-    /// Opens the sockets that speak MAAP for the talker.
-    pub fn maap(&self) -> Result<(FrameReceiver, RawSender), StreamError> {
+    /// Opens the sockets that speak MAAP for the talker, and the watch of its link.
+    pub fn maap(&self) -> Result<(FrameReceiver, RawSender, LinkWatch), StreamError> {
         let open = |interface: &str| {
             let receiver = FrameReceiver::open_subtype(interface, ethernet::AVTP, maap::SUBTYPE, maap::DESTINATION);
             let sender = RawSender::open(interface, 0, false);
-            receiver.and_then(|receiver| Ok((receiver, sender?))).map_err(|error| socket(interface, error))
+            receiver
+                .and_then(|receiver| Ok((receiver, sender?, LinkWatch::open(interface)?)))
+                .map_err(|error| socket(interface, error))
         };
         match self {
             Self::Interface(interface) => open(&interface.name),

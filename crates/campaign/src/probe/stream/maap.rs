@@ -68,10 +68,10 @@ impl StreamProbe {
         if !self.maap || !self.talks() {
             return Ok((Destinations { unique_ids, first: None }, None));
         }
-        let (receiver, sender) = endpoints.maap()?;
+        let (receiver, sender, link) = endpoints.maap()?;
         let wanted = self.wanted(endpoints.mac());
         let is_interrupted = || signal::termination_requests() > 0;
-        let claim = Speaker::claim(receiver, sender, endpoints.mac(), &wanted, seed.into(), is_interrupted);
+        let claim = Speaker::claim(receiver, sender, link, endpoints.mac(), &wanted, seed.into(), is_interrupted);
         let speaker = claim.map_err(|error| match error {
             ClaimError::Io(error) => socket(endpoints.near_interface(), error),
             error => StreamError::Maap(error),

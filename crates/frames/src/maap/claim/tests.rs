@@ -116,6 +116,35 @@ fn fixed_addresses_are_given_up_and_never_changed() {
 }
 
 #[test]
+fn a_claimed_range_is_probed_again_and_used_until_a_conflict() {
+    let returned_ns = 50_000_000_000;
+    let mut claim = claimed();
+    claim.probe_again(returned_ns);
+    assert_eq!((claim.is_claimed(), claim.due_ns()), (false, Some(returned_ns)));
+    let kinds: Vec<_> = run_until_claimed(&mut claim).iter().map(|(_, sent)| (sent.kind, sent.requested)).collect();
+    assert_eq!(kinds, [Kind::Probe, Kind::Probe, Kind::Probe, Kind::Announce].map(|kind| (kind, RANGE)));
+    for (kind, source) in [(Kind::Defend, HIGH), (Kind::Announce, HIGH), (Kind::Probe, LOW)] {
+        let mut claim = claimed();
+        claim.probe_again(returned_ns);
+        assert_eq!(resolution(&mut claim, HIGH, &message(Kind::Probe, RANGE)), Some(Resolution::Kept));
+        assert_eq!(resolution(&mut claim, source, &message(kind, RANGE)), Some(Resolution::Yielded), "{kind:?}");
+        assert_eq!(claim.addresses().common(RANGE), None);
+        let moved = claim.addresses();
+        assert_eq!(resolution(&mut claim, source, &message(kind, moved)), Some(Resolution::Left), "not used yet");
+    }
+}
+
+#[test]
+fn fixed_addresses_that_were_given_up_are_not_probed_again() {
+    let mut claim = fixed();
+    run_until_claimed(&mut claim);
+    claim.probe_again(1);
+    assert_eq!(resolution(&mut claim, HIGH, &message(Kind::Defend, RANGE)), Some(Resolution::Yielded));
+    claim.probe_again(2);
+    assert_eq!((claim.due_ns(), claim.send(i64::MAX)), (None, None));
+}
+
+#[test]
 fn messages_about_other_addresses_and_our_own_are_no_conflict() {
     let mut claim = claimed();
     let others = Addresses { first: RANGE.first + 8, count: 8 };

@@ -1,6 +1,9 @@
 //! MAAP between two network namespaces: another speaker of the test contests the addresses of a talker.
 
 use std::{
+    io,
+    os::fd::{AsFd, AsRawFd},
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -16,7 +19,7 @@ use frames::{
 };
 use machine::veth::{VethEnd, VethPair};
 use record::{Maap, MaapConflict, MaapMessage, MaapResolution, Record};
-use sys::packet::{FrameReceiver, Poll, RawSender};
+use sys::packet::{FrameReceiver, Poll, RawSender, Received};
 
 use super::stream::{inside, talker};
 use crate::harness::{Scratch, alone};
@@ -65,6 +68,14 @@ fn say(kind: Kind, requested: Addresses, from: Mac) -> [u8; 60] {
     Message { kind, requested, conflict: None }.frame(DESTINATION, from)
 }
 
+/// The next frame. An interface that went down reports that once.
+fn received(receiver: &FrameReceiver, frame: &mut [u8]) -> Option<Received> {
+    match receiver.receive(frame, Poll::Spin) {
+        Err(error) if error.kind() == io::ErrorKind::NetworkDown => None,
+        received => received.unwrap(),
+    }
+}
+
 /// Reads the frames of the talker at this end until `stop`, and lets `other` answer its messages.
 fn listen(end: &VethEnd, mut other: Other, stop: Arc<AtomicBool>) -> JoinHandle<(Vec<Message>, Vec<Mac>)> {
     let open = || {
@@ -77,13 +88,13 @@ fn listen(end: &VethEnd, mut other: Other, stop: Arc<AtomicBool>) -> JoinHandle<
         let (mut messages, mut destinations, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         let mut frame = [0; 256];
         while !stop.load(Relaxed) {
-            while let Some(received) = receiver.receive(&mut frame, Poll::Spin).unwrap() {
+            while let Some(received) = received(&receiver, &mut frame) {
                 let (source, message) = Message::of_frame(&frame[..received.length.min(256)]).expect("a MAAP message");
                 messages.push(message);
                 answers
                     .extend(other(source, &message).into_iter().map(|(after, frame)| (Instant::now() + after, frame)));
             }
-            while let Some(received) = streams.receive(&mut frame, Poll::Spin).unwrap() {
+            while let Some(received) = received(&streams, &mut frame) {
                 let parsed = parse(&frame[..received.length.min(256)]).expect("a frame");
                 if parsed.avtp.is_some() && destinations.last() != Some(&parsed.destination) {
                     destinations.push(parsed.destination);
@@ -257,4 +268,64 @@ fn a_given_address_that_is_lost_remains_the_destination() {
     let caveat = run.caveat().expect("a caveat");
     assert!(caveat.contains("91:e0:f0:00:20:01 was lost to 02:00:00:00:00:00"), "{caveat}");
     assert!(caveat.ends_with("frames were still sent to it until the end"), "{caveat}");
+}
+
+/// Takes the interface of this end down after the first ANNOUNCE and up again, and then answers as `other` of the announced
+/// addresses.
+fn after_the_link_returned(end: &VethEnd, other: impl Fn(Addresses) -> Other + Send + 'static) -> Other {
+    let namespace = format!("--net=/proc/{}/fd/{}", std::process::id(), end.namespace.as_fd().as_raw_fd());
+    let set = |state: &str| {
+        let mut ip = Command::new("nsenter");
+        ip.args([&namespace, "ip", "link", "set", &end.interface, state]);
+        ip
+    };
+    let mut states = [set("down"), set("up")];
+    let mut returned: Option<Other> = None;
+    Box::new(move |source, message| match &mut returned {
+        Some(other) => other(source, message),
+        None if message.kind == Kind::Announce => {
+            for ip in &mut states {
+                assert!(ip.status().expect("nsenter, of util-linux").success());
+                thread::sleep(Duration::from_millis(500));
+            }
+            returned = Some(other(message.requested));
+            Vec::new()
+        }
+        None => Vec::new(),
+    })
+}
+
+#[test]
+fn addresses_that_another_device_claimed_while_the_link_was_down_are_left() {
+    let _alone = alone();
+    let ends = ends();
+    let far = ends.far.mac;
+    let other = after_the_link_returned(&ends.far, move |claimed| holder(claimed, far));
+    let run = talk(&ends, "--period 1ms --duration 6s", other).unwrap();
+    assert_eq!(run.resolutions(far), [(MaapMessage::Defend, MaapResolution::Yielded)]);
+    let first = Addresses::preferred(ends.near.mac, 0, 1);
+    let [lost, kept] = &run.maap().claimed[..] else { panic!("{:?}", run.maap()) };
+    assert_eq!((&lost.first, lost.lost_to.as_ref()), (&text(first.at(0)), Some(&text(far))));
+    let next = run.messages.last().expect("messages").requested;
+    assert_eq!((&kept.first, kept.lost_at_ns, run.maap().link_returns), (&text(next.at(0)), None, 1));
+    assert_eq!(run.destinations, [first.at(0), next.at(0)], "the frames move");
+    let caveat = run.caveat().expect("a caveat");
+    assert!(caveat.contains(&format!("{} was lost to {}", lost.first, text(far))), "{caveat}");
+    assert!(caveat.contains("the link went down and returned 1 time"), "{caveat}");
+}
+
+#[test]
+fn addresses_that_nobody_claimed_while_the_link_was_down_are_announced_again() {
+    let _alone = alone();
+    let ends = ends();
+    let other = after_the_link_returned(&ends.far, |_| Box::new(|_, _| Vec::new()));
+    let run = talk(&ends, "--period 1ms --duration 5s", other).unwrap();
+    let claimed = Addresses::preferred(ends.near.mac, 0, 1);
+    assert!(run.messages.iter().all(|message| message.requested == claimed), "{:?}", run.messages);
+    let announced = run.messages.iter().filter(|message| message.kind == Kind::Announce).count();
+    assert_eq!((announced, run.messages.last().map(|message| message.kind)), (2, Some(Kind::Announce)));
+    assert_eq!((run.maap().claimed.len(), run.maap().conflict_count, run.maap().link_returns), (1, 0, 1));
+    assert_eq!(run.destinations, [claimed.at(0)]);
+    let caveat = run.caveat().expect("a caveat");
+    assert!(!caveat.contains("was lost") && caveat.contains("the link went down and returned 1 time"), "{caveat}");
 }
