@@ -6,8 +6,8 @@ mod support;
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
-use capture::{Analysis, analyse};
-use record::NumberedBy;
+use capture::{Analysis, Options, analyse};
+use record::{CaptureClock, NumberedBy};
 use support::OPTIONS;
 
 /// The numbers of the frames of each stream, as tshark reads them.
@@ -18,7 +18,11 @@ fn path(file: &str) -> PathBuf {
 }
 
 fn analysed(file: &str) -> Analysis {
-    analyse(|| fs::File::open(path(file)), file, &OPTIONS).unwrap()
+    analysed_with(file, &OPTIONS)
+}
+
+fn analysed_with(file: &str, options: &Options) -> Analysis {
+    analyse(|| fs::File::open(path(file)), file, options).unwrap()
 }
 
 /// The streams of a capture. `stream` gives a frame its stream and the number of the frame: from the columns that `record`
@@ -51,7 +55,8 @@ fn assert_equal(analysis: &Analysis, protocol: &str, expected: &Numbers, main: &
     assert_eq!(frames, expected_frames, "{:?}", capture.streams);
     let numbers = &expected[main];
     let (lost, losses) = left_out(numbers, step, modulus);
-    assert_eq!((capture.stream.protocol.as_str(), capture.numbered_by), (protocol, NumberedBy::Protocol));
+    let by = if protocol.starts_with("AVTP") { NumberedBy::Avtp } else { NumberedBy::Protocol };
+    assert_eq!((capture.stream.protocol.as_str(), capture.numbered_by), (protocol, by));
     assert_eq!((capture.frames, capture.lost, capture.losses), (numbers.len() as u64, lost, losses));
     assert_eq!((capture.duplicates, capture.reordered, capture.restarts), (0, 0, 0));
 }
@@ -113,4 +118,62 @@ fn ethercat_of_scapy() {
     let expected = of_tshark("ethercat.tsv", |columns| (columns[6].to_owned(), hexadecimal(columns[5])));
     assert_eq!(expected.keys().collect::<Vec<_>>(), ["0", "3"], "working counters");
     assert_equal(&analysed("ethercat.pcap"), "EtherCAT", &expected, "0", 1, 1 << 8);
+}
+
+/// A time in seconds with nine decimals, in ns.
+fn nanoseconds(seconds: &str) -> i64 {
+    seconds.replace('.', "").parse().unwrap()
+}
+
+#[test]
+fn avtp_of_libavtp() {
+    // The talkers take their timestamps from the clock of the capture.
+    let options = Options { clock: Some(CaptureClock::Gptp), ..OPTIONS };
+    for (format, protocol, unique_id) in
+        [("aaf", "AVTP AAF", 1), ("crf", "AVTP CRF", 2), ("cvf", "AVTP CVF", 1), ("iec61883", "AVTP IEC 61883", 1)]
+    {
+        let text = fs::read_to_string(path(&format!("avtp-{format}.tsv"))).unwrap();
+        // Each format has fields of its own, so only these columns are filled: time, subtype, sequence number, stream id,
+        // uncertain, then for CRF the timestamps, and for other formats whether the timestamp is valid, and the timestamp.
+        let frames: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split('\t').filter(|column| !column.is_empty()).collect()).collect();
+        let number = |text: &str| if text.starts_with("0x") { hexadecimal(text) } else { text.parse().unwrap() };
+        let numbers: Vec<u64> = frames.iter().map(|frame| number(frame[2])).collect();
+        assert_eq!(left_out(&numbers, 1, 1 << 8), (6, 2), "{format}");
+        let analysis = analysed_with(&format!("avtp-{format}.pcapng"), &options);
+        let expected = Numbers::from([(String::new(), numbers)]);
+        assert_equal(&analysis, protocol, &expected, "", 1, 1 << 8);
+        let id = format!("aa:bb:cc:dd:ee:ff:{unique_id:04x}");
+        assert_eq!(analysis.capture.stream.name, id);
+        assert!(frames.iter().all(|frame| frame[3] == format!("0x{}", id.replace(':', ""))), "{format}");
+
+        let found = analysis.capture.presentation.unwrap();
+        let margins: Vec<i64> = frames.iter().filter_map(|frame| margin_ns(format, frame)).collect();
+        assert_eq!((found.valid, found.not_valid), (margins.len() as u64, (frames.len() - margins.len()) as u64));
+        let uncertain = frames.iter().filter(|frame| frame[4] == "1").count();
+        assert_eq!((found.uncertain, found.restarts), (uncertain as u64, 0), "{format}");
+        let extremes = margins.iter().min().zip(margins.iter().max());
+        let margin = found.margin.map(|margin| (margin.min_ns, margin.max_ns));
+        assert_eq!(margin, extremes.map(|(min, max)| (*min, *max)), "{format}");
+        if format == "crf" {
+            let clock = found.reference.unwrap();
+            let header = [u64::from(clock.kind), clock.pull.into(), clock.base_hz.into(), clock.interval.into()];
+            assert_eq!(frames[0][6..].iter().map(|column| number(column)).collect::<Vec<_>>(), header);
+            assert_eq!((clock.timestamps, clock.changed), (6, 0));
+        }
+    }
+}
+
+/// The time from the capture of a frame to its presentation time, for CRF to its last timestamp; `None` without a valid
+/// one.
+fn margin_ns(format: &str, frame: &[&str]) -> Option<i64> {
+    let at_ns = nanoseconds(frame[0]);
+    if format == "crf" {
+        let last = frame[5].rsplit(',').next().unwrap();
+        return Some(hexadecimal(last).cast_signed() - at_ns);
+    }
+    // The low 32 bits of the time.
+    let due: u32 = if frame[5] == "1" { frame[6].parse().unwrap() } else { return None };
+    let [.., a, b, c, d] = at_ns.to_be_bytes();
+    Some(due.wrapping_sub(u32::from_be_bytes([a, b, c, d])).cast_signed().into())
 }

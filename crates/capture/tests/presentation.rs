@@ -236,14 +236,20 @@ fn the_margin_of_a_clock_reference_is_that_of_its_last_timestamp() {
         let mut seen = reference(seq, at_ns, at_ns - 14_666_667, 0);
         // 6 timestamps, one for each 160 samples: 3.33 ms.
         seen.bytes[AVTP_AT + 17..AVTP_AT + 20].copy_from_slice(&[48, 0, 160]);
-        seen.bytes.resize(96, 0);
+        seen.bytes.truncate(AVTP_AT + 28);
+        // This talker rounds the interval down.
+        (1..6).for_each(|n| seen.bytes.extend((at_ns - 14_666_667 + n * 3_333_333).to_be_bytes()));
         seen
     };
-    let frames: Vec<_> = (0..500).map(frame).collect();
+    let mut frames: Vec<_> = (0..500).map(frame).collect();
     let found = presentation(&frames, Some(CaptureClock::Gptp));
     near(found.frequency_ppm, 0.0, 0.001);
     let margin = found.margin.unwrap();
-    assert_eq!((margin.min_ns, margin.max_ns, margin.late), (2_000_000, 2_000_000, 0));
+    assert_eq!((margin.min_ns, margin.max_ns, margin.late), (1_999_998, 1_999_998, 0));
+    // If it is not in the capture, it is computed from the first one.
+    frames.iter_mut().for_each(|seen| seen.bytes.truncate(AVTP_AT + 60));
+    let margin = presentation(&frames, Some(CaptureClock::Gptp)).margin.unwrap();
+    assert_eq!((margin.min_ns, margin.max_ns), (2_000_000, 2_000_000));
     // A timestamp of the past is not late.
     let old = (0..500).map(|seq| reference(seq, BEGIN_NS + seq * 2_000_000, BEGIN_NS + seq * 2_000_000 - 5_000, 0));
     let margin = presentation(&old.collect::<Vec<_>>(), Some(CaptureClock::Gptp)).margin.unwrap();

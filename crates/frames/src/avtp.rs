@@ -163,6 +163,8 @@ pub struct Crf {
     pub timestamps: u16,
     /// The first timestamp, ns of gPTP; `None` if there is none.
     pub first_ns: Option<u64>,
+    /// The last timestamp, ns of gPTP; `None` if there is none, or if the capture does not contain it.
+    captured_last_ns: Option<u64>,
 }
 
 impl Crf {
@@ -173,6 +175,7 @@ impl Crf {
         let frequency = u32::from_be_bytes(bytes(from, 12)?);
         let [length, interval] = [16, 18].map(|at| bytes(from, at).map(u16::from_be_bytes));
         let timestamps = length? / 8;
+        let timestamp = |number: u16| bytes(from, 20 + 8 * usize::from(number)).map(u64::from_be_bytes);
         (subtype == CRF).then_some(Self {
             frame_sync: flags & 2 != 0,
             kind,
@@ -180,19 +183,21 @@ impl Crf {
             base_hz: frequency & 0x1fff_ffff,
             interval: interval?,
             timestamps,
-            first_ns: bytes(from, 20).filter(|_| timestamps > 0).map(u64::from_be_bytes),
+            first_ns: timestamp(0).filter(|_| timestamps > 0),
+            captured_last_ns: timestamps.checked_sub(1).and_then(timestamp),
         })
     }
 
-    /// The last timestamp of the frame, ns of gPTP, by the first one and the nominal frequency; `None` if one of them is not known.
+    /// The last timestamp of the frame, ns of gPTP. If the capture does not contain it, it is computed from the first one and
+    /// the nominal frequency; `None` if one of them is not known.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and the cast saturates")]
     pub fn last_ns(self) -> Option<u64> {
+        if let Some(last_ns) = self.captured_last_ns {
+            return Some(last_ns);
+        }
         let first_ns = self.first_ns?;
         let later = self.timestamps.saturating_sub(1);
-        if later == 0 {
-            return Some(first_ns);
-        }
         let later_ns = f64::from(later) * f64::from(self.interval) * 1e9 / self.frequency_hz()?;
         Some(first_ns.saturating_add(later_ns.round() as u64))
     }
@@ -273,6 +278,13 @@ mod tests {
         let crf = Crf::read(&packet).unwrap();
         assert_eq!((crf.kind, crf.pull, crf.base_hz, crf.interval, crf.timestamps), (1, 0, 48_000, 96, 1));
         assert_eq!((crf.first_ns, crf.frequency_hz()), (Some(1_790_000_000_123_456_789), Some(48_000.0)));
+        let mut long = [packet, [0; 28]].concat();
+        let third_ns: u64 = 1_790_000_000_127_456_788;
+        long[17] = 24;
+        long[36..44].copy_from_slice(&third_ns.to_be_bytes());
+        assert_eq!(Crf::read(&long).unwrap().last_ns(), Some(third_ns));
+        let computed = Some(1_790_000_000_123_456_789 + 4_000_000);
+        assert_eq!(Crf::read(&long[..40]).unwrap().last_ns(), computed, "truncated: two intervals of 2 ms");
         packet[12] = 1 << 5;
         let pulled = Crf::read(&packet).unwrap();
         assert_eq!((pulled.pull, pulled.frequency_hz()), (1, Some(48_000.0 / 1.001)));
