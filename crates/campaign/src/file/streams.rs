@@ -1,13 +1,9 @@
 //! Reads a file of streams: the tables `[[stream]]` of a talker.
 
-use std::{
-    collections::HashMap,
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::{collections::HashMap, io, path::Path};
 
 use frames::{Mac, Tci, class::SAMPLE_RATE, ethernet, template};
+use record::file::read_text;
 use toml::de::DeTable;
 
 use super::{
@@ -53,17 +49,8 @@ pub enum StreamsError {
 /// [`StreamsError`].
 pub fn read_streams(path: &Path) -> Result<Vec<ListedStream>, StreamsError> {
     let name = path.display().to_string();
-    let text = read_bounded(path).map_err(|source| StreamsError::Read { path: name.clone(), source })?;
+    let text = read_text(path, FILE_BYTES).map_err(|source| StreamsError::Read { path: name.clone(), source })?;
     Ok(parse_streams(&name, &text)?)
-}
-
-fn read_bounded(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > FILE_BYTES {
-        return Err(io::Error::other("it is longer than 1 MiB"));
-    }
-    Ok(text)
 }
 
 /// Reads the streams from the text of the file `path`.

@@ -50,7 +50,11 @@ fn refuses_invalid_values() {
     refused(64, "talk lo --streams 0", "must be 1 to 64, or a TOML file");
     refused(64, "talk lo --streams 65", "must be 1 to 64, or a TOML file");
     refused(64, "talk lo --streams no.toml", "cannot read no.toml: No such file or directory");
-    refused(64, "talk lo --streams /dev/zero", "cannot read /dev/zero: it is longer than 1 MiB");
+    refused(
+        64,
+        "talk lo --streams /dev/zero",
+        "cannot read /dev/zero: a device, not a regular file, pipe or terminal; name a TOML file",
+    );
     refused(64, "talk lo --streams s.toml --period 1ms", "--period does not apply to the streams of s.toml");
     refused(
         64,
