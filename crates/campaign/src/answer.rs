@@ -10,7 +10,7 @@ use loads::{LoadSpec, Running};
 use machine::{CpuList, Root, Shield, usable_cpus};
 use probes::{
     guard::Heartbeat,
-    udp::{Echo, EchoSettings, Port, Requests, UdpError},
+    round_trip::{Echo, EchoSettings, Port, Requests, RoundTripError},
 };
 use record::{Answered, Granted, Phase, Record, Scenario};
 use sys::{clock::Clock, memory, udp::DatagramSocket};
@@ -84,8 +84,8 @@ impl Answering {
         let loads = start_loads(&plan.executable, &plan.loads, &load_cpus, shield)?;
         let asked_loads = plan.loads.iter().map(ToString::to_string).collect();
         record.phases = vec![Phase { name: "answer".to_owned(), asked_loads, ..Phase::default() }];
-        let address = socket.local_address().map_err(UdpError::Spawn)?;
-        let start = || Echo::start(Port::Socket(socket), Requests::Datagrams, settings).map_err(UdpError::Spawn);
+        let address = socket.local_address().map_err(RoundTripError::Spawn)?;
+        let start = || Echo::start(Port::Socket(socket), Requests::Datagrams, settings).map_err(RoundTripError::Spawn);
         let echo = with_shield(shield, settings.cpu, start)??;
         if pinned.is_some() {
             leave_measured_cpus(root, &cpus);
@@ -106,7 +106,7 @@ impl Answering {
             .with_loads(&loads)
             .with_shield(changes.shield.as_ref().map(Shield::watch))
             .with_settings(changes.watches())
-            .with_heartbeat(Heartbeat::start().map_err(UdpError::Spawn)?);
+            .with_heartbeat(Heartbeat::start().map_err(RoundTripError::Spawn)?);
         Ok(Self { echo, address, granted, record, began: Instant::now(), supervisor, loads, changes })
     }
 

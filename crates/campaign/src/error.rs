@@ -6,7 +6,7 @@ use machine::{
     nic::{NoStamps, RouteError},
     tune,
 };
-use probes::{timer::TimerError, udp::UdpError};
+use probes::{round_trip::RoundTripError, timer::TimerError};
 use record::file::FileError;
 use sys::evl::EvlError;
 
@@ -51,7 +51,7 @@ pub enum RunError {
     Stream(#[from] StreamError),
     /// The answering thread cannot be created.
     #[error(transparent)]
-    Udp(#[from] UdpError),
+    RoundTrip(#[from] RoundTripError),
     /// No route leads to the peer.
     #[error(transparent)]
     Route(#[from] RouteError),

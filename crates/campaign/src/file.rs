@@ -25,9 +25,9 @@ pub(crate) mod mistake;
 pub mod model;
 mod parts;
 mod probes;
+mod round_trip;
 mod stream;
 mod streams;
-mod udp;
 mod values;
 mod words;
 

@@ -36,7 +36,7 @@ pub(crate) fn wanted(plan: &Plan, root: &Root) -> Result<Option<Wanted>, RunErro
         // The priority is that of the source's interrupts.
         nic.irq_priority = None;
     }
-    let stamps = matches!(&plan.probe, Probe::Udp(udp) if udp.stamps == Stamps::Card);
+    let stamps = matches!(&plan.probe, Probe::RoundTrip(probe) if probe.stamps == Stamps::Card);
     if nic.is_empty() && !stamps {
         return Ok(None);
     }

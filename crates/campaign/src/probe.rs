@@ -22,10 +22,10 @@ mod check;
 mod definition;
 pub mod interrupt;
 pub mod noise;
+pub mod round_trip;
 pub mod stream;
 pub mod threads;
 pub mod timer;
-pub mod udp;
 pub mod xdp;
 
 pub use self::{
@@ -37,10 +37,10 @@ pub use self::{
     },
     interrupt::InterruptProbe,
     noise::NoiseProbe,
+    round_trip::RoundTripProbe,
     stream::StreamProbe,
     threads::ThreadsProbe,
     timer::TimerProbe,
-    udp::UdpProbe,
 };
 pub(crate) use definition::with_shield;
 
@@ -53,8 +53,8 @@ pub enum Probe {
     Threads(ThreadsProbe),
     /// Interruptions of a thread that never sleeps, one on each CPU.
     Noise(NoiseProbe),
-    /// Round-trip times of datagrams.
-    Udp(Box<UdpProbe>),
+    /// Round-trip times of datagrams, of ICMP echo requests, or of Ethernet frames.
+    RoundTrip(Box<RoundTripProbe>),
     /// Send and receive times of the frames of a stream.
     Stream(Box<StreamProbe>),
     /// Times from interrupts to the wake-ups of the thread that waits for them.
@@ -71,7 +71,7 @@ impl Probe {
             Self::Timer(timer) => timer,
             Self::Threads(threads) => threads,
             Self::Noise(noise) => noise,
-            Self::Udp(udp) => &**udp,
+            Self::RoundTrip(probe) => &**probe,
             Self::Stream(stream) => &**stream,
             Self::Interrupt(interrupt) => &**interrupt,
             Self::Audio(audio) => &**audio,
@@ -84,7 +84,7 @@ impl Probe {
             Self::Timer(timer) => timer,
             Self::Threads(threads) => threads,
             Self::Noise(noise) => noise,
-            Self::Udp(udp) => &mut **udp,
+            Self::RoundTrip(probe) => &mut **probe,
             Self::Stream(stream) => &mut **stream,
             Self::Interrupt(interrupt) => &mut **interrupt,
             Self::Audio(audio) => &mut **audio,

@@ -13,8 +13,8 @@ use std::{
 use campaign::{
     AROUND_NS, Cpus, ExpandOptions, FileMistakes, Length, Probe, Scenario, Scenarios, builtin, expand, file,
     probe::{
+        round_trip::{Peer, Xdp},
         stream::WakeupOffset,
-        udp::{Peer, Xdp},
         xdp::XdpMode,
     },
 };
@@ -208,7 +208,7 @@ fn built_in_campaigns_match_their_sources() {
     ];
     assert_eq!(actual, expected);
     for scenario in &udp.list {
-        let Probe::Udp(plan) = &scenario.plan.probe else { panic!("{:?}", scenario.plan.probe) };
+        let Probe::RoundTrip(plan) = &scenario.plan.probe else { panic!("{:?}", scenario.plan.probe) };
         assert_eq!(plan.peer, Peer::Own);
         let sender = &scenario.plan.phases[0].threads[0];
         let policies = [sender.policy, plan.receive_policy, plan.echo_policy].map(|policy| policy.to_string());
@@ -224,7 +224,7 @@ fn built_in_campaigns_match_their_sources() {
     let three = shipped("three-latencies", &cpus("0-3", ""), &ExpandOptions::default());
     let probe = |scenario: &Scenario| match scenario.plan.probe {
         Probe::Timer(_) => "timer",
-        Probe::Udp(_) => "udp",
+        Probe::RoundTrip(_) => "udp",
         Probe::Interrupt(_) => "interrupt",
         ref other => panic!("{other:?}"),
     };
@@ -287,7 +287,9 @@ fn reads_af_xdp_of_round_trips() {
     let xdp = |probe: &str| {
         let file = file::parse("a.toml", &format!("name = \"a\"\n[probe]\n{probe}")).unwrap();
         let scenarios = expand(&file, &cpus("0-3", ""), &ExpandOptions::default()).unwrap();
-        let Probe::Udp(probe) = &scenarios.list[0].plan.probe else { panic!("{:?}", scenarios.list[0].plan.probe) };
+        let Probe::RoundTrip(probe) = &scenarios.list[0].plan.probe else {
+            panic!("{:?}", scenarios.list[0].plan.probe)
+        };
         (probe.xdp, probe.stamps)
     };
     let by = |mode, queue| Some(Xdp { mode, queue });

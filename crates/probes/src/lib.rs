@@ -22,11 +22,11 @@ pub mod guard;
 pub mod interrupt;
 pub mod noise;
 pub mod probe_threads;
+pub mod round_trip;
 pub mod setup;
 pub mod stream;
 pub mod timer;
 mod times;
-pub mod udp;
 mod variation;
 pub mod wait;
 

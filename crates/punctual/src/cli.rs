@@ -23,6 +23,7 @@ mod pod;
 mod process;
 mod prove;
 mod rig;
+mod round_trip;
 mod run;
 mod setup;
 mod show;
@@ -32,7 +33,6 @@ mod synonyms;
 mod threads;
 mod traffic_class;
 mod tune;
-mod udp;
 
 use std::{
     ffi::OsString,
@@ -79,6 +79,7 @@ pub use self::{
     process::{PeriodOf, Process},
     prove::Prove,
     rig::{ModelChoice, Rig},
+    round_trip::{Echo, EchoOptions, Mirror, Ping, RoundTrip, RoundTripOptions, Transport, Udp},
     run::{Campaigns, Run, Validate},
     setup::Setup,
     show::{BlameRecord, Import, Loads, Machine, Profiles, References, Show, Snapshot, Tables},
@@ -86,7 +87,6 @@ pub use self::{
     stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions, Streams},
     threads::Threads,
     tune::Tune,
-    udp::{Echo, EchoOptions, Mirror, Ping, RoundTrip, Transport, Udp, UdpOptions},
 };
 
 /// Columns of the widest help page.

@@ -19,7 +19,7 @@ use super::{
     mistake::Position,
     model::CampaignProbe,
     parts::{check_names, part_name},
-    stream, udp,
+    round_trip, stream,
     values::{duration_in, one_of},
 };
 use crate::{
@@ -114,8 +114,8 @@ const KINDS: [Kind; 9] = [
             "queue",
         ],
         read: |fields| {
-            let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
-            Read::of(Probe::Udp(Box::new(udp::udp(fields, period_ns, wait))))
+            let (period_ns, wait) = (fields.parsed("period", period), round_trip::wait(fields));
+            Read::of(Probe::RoundTrip(Box::new(round_trip::udp(fields, period_ns, wait))))
         },
     },
     Kind {
@@ -134,8 +134,8 @@ const KINDS: [Kind; 9] = [
             "stamps",
         ],
         read: |fields| {
-            let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
-            Read::of(Probe::Udp(Box::new(udp::ping(fields, period_ns, wait))))
+            let (period_ns, wait) = (fields.parsed("period", period), round_trip::wait(fields));
+            Read::of(Probe::RoundTrip(Box::new(round_trip::ping(fields, period_ns, wait))))
         },
     },
     Kind {
@@ -162,8 +162,8 @@ const KINDS: [Kind; 9] = [
             "queue",
         ],
         read: |fields| {
-            let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
-            Read::of(Probe::Udp(Box::new(udp::mirror(fields, period_ns, wait))))
+            let (period_ns, wait) = (fields.parsed("period", period), round_trip::wait(fields));
+            Read::of(Probe::RoundTrip(Box::new(round_trip::mirror(fields, period_ns, wait))))
         },
     },
     Kind {
@@ -189,7 +189,7 @@ const KINDS: [Kind; 9] = [
             "capture",
         ],
         read: |fields| {
-            let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
+            let (period_ns, wait) = (fields.parsed("period", period), round_trip::wait(fields));
             let (stream, offsets) = stream::stream(fields, period_ns, wait);
             stream::check(fields, &stream);
             let clock = if stream.mode == TransmitMode::Txtime { Clock::Tai } else { Clock::Monotonic };

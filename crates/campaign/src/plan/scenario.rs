@@ -14,8 +14,8 @@ use crate::probe::{Probe, ThreadPlan};
 impl Plan {
     /// The policy of all threads; if they differ, the policy of each role.
     fn policy_in_words(&self) -> String {
-        if let Probe::Udp(udp) = &self.probe {
-            return format!("{} for sender, {} for receiver", self.policy, udp.receive_policy);
+        if let Probe::RoundTrip(probe) = &self.probe {
+            return format!("{} for sender, {} for receiver", self.policy, probe.receive_policy);
         }
         let threads = self.phases.first().map_or(&[][..], |phase| &phase.threads);
         match threads.split_first() {

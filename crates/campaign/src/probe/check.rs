@@ -2,7 +2,7 @@
 
 use analysis::format_unsigned_ns;
 
-use super::udp::CLASSES_MAX;
+use super::round_trip::CLASSES_MAX;
 
 /// The largest number of threads. Each has a priority above all ordinary work, so more of them leave it no time.
 pub const THREADS_MAX: usize = 256;

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, path::PathBuf};
 
 use campaign::{AnswerPlan, Answering, SELF_EXE, probe::best_cpu};
 use machine::{CpuList, Root};
-use probes::udp::EchoSettings;
+use probes::round_trip::EchoSettings;
 use record::FarAsked;
 use sys::{signal, udp::DatagramSocket};
 

@@ -3,8 +3,8 @@
 use std::{path::PathBuf, str::FromStr};
 
 use campaign::probe::{
+    round_trip::{MacAddress, parse_ethertype},
     stream::parse_stream_id,
-    udp::{MacAddress, parse_ethertype},
 };
 use clap::Args;
 

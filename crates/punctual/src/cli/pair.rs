@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use campaign::probe::{
     interrupt::SourceName,
-    udp::Address,
+    round_trip::Address,
     xdp::{QUEUE_MAX, XdpMode},
 };
 use clap::{Args, Subcommand};
@@ -14,7 +14,7 @@ use record::FarAsked;
 use sys::sched::Policy;
 
 use super::{
-    Extent, InterruptOptions, OutputOptions, RecordOptions, StreamOptions, StreamReceive, Transport, UdpOptions,
+    Extent, InterruptOptions, OutputOptions, RecordOptions, RoundTripOptions, StreamOptions, StreamReceive, Transport,
     duration,
 };
 use crate::exit::Usage;
@@ -160,7 +160,7 @@ pub struct PairUdp {
     pub transport: Transport,
     /// Options shared with `measure udp`.
     #[command(flatten)]
-    pub shared: UdpOptions,
+    pub shared: RoundTripOptions,
 }
 
 /// Options of `pair stream`.

@@ -2,13 +2,13 @@
 
 use std::str::FromStr;
 
-use campaign::probe::udp::{PRIORITIES, TrafficClass, VLAN_IDS, parse_own_ethertype};
-use probes::udp::Frames;
+use campaign::probe::round_trip::{PRIORITIES, TrafficClass, VLAN_IDS, parse_own_ethertype};
+use probes::round_trip::Frames;
 use sys::sched::Policy;
 
 use super::{
+    round_trip::size,
     threads::{cpu, named_period},
-    udp::size,
 };
 
 const EXAMPLE: &str = "write e.g. control=1ms,priority=5,ethertype=0x8892,size=128";
@@ -84,7 +84,7 @@ fn narrow<T: TryFrom<u64> + Default>(number: u64) -> T {
 
 #[cfg(test)]
 mod tests {
-    use campaign::probe::UdpProbe;
+    use campaign::probe::RoundTripProbe;
 
     use super::*;
 
@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn a_class_has_what_it_says_and_otherwise_what_all_have() {
-        let parse = |text: &str| text.parse::<ClassSpec>().unwrap().with(COMMON, UdpProbe::default().payload_bytes);
+        let parse =
+            |text: &str| text.parse::<ClassSpec>().unwrap().with(COMMON, RoundTripProbe::default().payload_bytes);
         let class = TrafficClass {
             name: "control".to_owned(),
             period_ns: 500_000,

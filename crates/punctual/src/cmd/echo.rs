@@ -6,12 +6,12 @@ use std::{thread, time::Duration};
 use anyhow::{Context, anyhow};
 use campaign::{
     Supervisor,
-    probe::udp::{open_echo, open_mirror},
+    probe::round_trip::{open_echo, open_mirror},
 };
 use machine::{CpuList, IrqPriorityHold, Root, usable_cpus};
 use probes::{
     guard::Heartbeat,
-    udp::{Echo, EchoCounts, EchoSettings, Port, Requests},
+    round_trip::{Echo, EchoCounts, EchoSettings, Port, Requests},
 };
 use record::{Outcome, grouped};
 use sys::{clock::Clock, memory, packet::ETHERTYPES_MAX, signal};

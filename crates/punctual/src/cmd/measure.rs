@@ -4,10 +4,10 @@ mod audio;
 mod interrupt;
 mod noise;
 mod process;
+pub mod round_trip;
 pub mod stream;
 mod threads;
 mod timer;
-pub mod udp;
 
 use std::{path::Path, process::Command};
 
@@ -30,9 +30,9 @@ pub fn run(probe: &Measure) -> anyhow::Result<u8> {
         Measure::Timer(options) => timer::run(options),
         Measure::Threads(options) => threads::run(options),
         Measure::Noise(options) => noise::run(options),
-        Measure::Udp(options) => udp::run(options),
-        Measure::Ping(options) => udp::ping(options),
-        Measure::RoundTrip(options) => udp::round_trip(options),
+        Measure::Udp(options) => round_trip::udp(options),
+        Measure::Ping(options) => round_trip::ping(options),
+        Measure::RoundTrip(options) => round_trip::mirror(options),
         Measure::Stream(options) => stream::run(options),
         Measure::Interrupt(options) => interrupt::run(options),
         Measure::Audio(options) => audio::run(options),
@@ -52,9 +52,11 @@ pub fn plan_of(probe: &Measure) -> anyhow::Result<Plan> {
         }
         Measure::Threads(options) => threads::plan(options, &files),
         Measure::Noise(options) => noise::plan(options, &files),
-        Measure::Udp(options) => udp::Ready::prepare(&options.shared, udp::to_echo(options)?)?.plan(),
-        Measure::Ping(options) => udp::Ready::prepare(&options.shared, udp::to_device(options)?)?.plan(),
-        Measure::RoundTrip(options) => udp::Ready::prepare(&options.shared, udp::to_mirror(options)?)?.plan(),
+        Measure::Udp(options) => round_trip::Ready::prepare(&options.shared, round_trip::to_echo(options)?)?.plan(),
+        Measure::Ping(options) => round_trip::Ready::prepare(&options.shared, round_trip::to_device(options)?)?.plan(),
+        Measure::RoundTrip(options) => {
+            round_trip::Ready::prepare(&options.shared, round_trip::to_mirror(options)?)?.plan()
+        }
         Measure::Stream(options) => stream::plan_of_rounds(options),
         Measure::Interrupt(options) if options.list => {
             Err(Usage("a round measures one source: leave out --list, and name it with --source".to_owned()).into())

@@ -8,9 +8,9 @@ use anyhow::{Context, bail};
 use campaign::{
     Plan, Probe,
     probe::{
-        Definition, StreamProbe, UdpProbe,
+        Definition, RoundTripProbe, StreamProbe,
+        round_trip::{Address, ECHO_POLICY, Peer, UDP_PORT},
         stream::StreamEnds,
-        udp::{Address, ECHO_POLICY, Peer, UDP_PORT},
     },
 };
 use machine::Root;
@@ -18,7 +18,7 @@ use probes::stream::listener::NamedStream;
 use record::{ClockTie, FarAsked, Reason, Record};
 use sys::sched::Policy;
 
-use super::measure::{stream, udp};
+use super::measure::{round_trip, stream};
 use crate::{
     cli::{Far, OutputOptions, Pair, PairInterrupt, PairProbe, PairStream, PairUdp},
     exit::Usage,
@@ -51,8 +51,8 @@ fn measure_udp(options: &Pair, udp: &PairUdp) -> anyhow::Result<u8> {
     // The far end reports its address when it has started; until then the peer is a placeholder.
     let peer = Peer::Echo(Address { host: options.host.clone(), port: UDP_PORT });
     let xdp = udp.transport.xdp()?;
-    let probe = UdpProbe { peer, allow_fragments: udp.allow_fragments, xdp, ..UdpProbe::default() };
-    let mut ready = udp::Ready::prepare(&udp.shared, probe)?;
+    let probe = RoundTripProbe { peer, allow_fragments: udp.allow_fragments, xdp, ..RoundTripProbe::default() };
+    let mut ready = round_trip::Ready::prepare(&udp.shared, probe)?;
     let output_options = udp.shared.common.output;
     let to = udp.to.as_ref().map(Address::resolve).transpose()?;
     let mut near = connect(options, output_options)?;

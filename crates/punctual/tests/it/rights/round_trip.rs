@@ -9,7 +9,7 @@ use std::{
 };
 
 use machine::veth::{VethEnd, VethPair};
-use probes::udp::packet::{GREETING, Packet};
+use probes::round_trip::packet::{GREETING, Packet};
 use record::{Carrier, Framing, Outcome, Record, RoundTrip, Series};
 use stalls::{Stall, repeat_if_stalled};
 use sys::udp::{DatagramSocket, Sender, Stamps};

@@ -300,7 +300,7 @@ fn other_datagrams_and_frames_keep_their_way() {
 
 /// Answers datagrams as `punctual echo` does, but loses every tenth, and doubles every hundredth.
 fn disturb(socket: &DatagramSocket, stop: &AtomicBool) -> [u64; 2] {
-    use probes::udp::packet::{GREETING, Packet};
+    use probes::round_trip::packet::{GREETING, Packet};
     let (mut buffer, mut counts) = ([0; 2000], [0; 2]);
     while !stop.load(Relaxed) {
         let mut from = Sender::default();

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use probes::udp::packet::{GREETING, Packet};
+use probes::round_trip::packet::{GREETING, Packet};
 
 /// The fault of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use std::{
 };
 
 use machine::veth::VethEnd;
-use probes::udp::packet::{GREETING, HEADER, Packet};
+use probes::round_trip::packet::{GREETING, HEADER, Packet};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 
 /// The fault of an answer.

@@ -1,6 +1,6 @@
 //! The keys of udp, ping and round-trip probes in a campaign file.
 
-use probes::{ReceiveWait, udp::Frames};
+use probes::{ReceiveWait, round_trip::Frames};
 use sys::{
     sched::Policy,
     udp::{ONE_FRAME, Stamps},
@@ -13,8 +13,8 @@ use super::{
     values::{duration_in, one_of},
 };
 use crate::probe::{
-    PERIOD_MAX_NS, PERIOD_MIN_NS, UdpProbe,
-    udp::{
+    PERIOD_MAX_NS, PERIOD_MIN_NS, RoundTripProbe,
+    round_trip::{
         Address, ETHERNET_PAYLOAD, ETHERTYPE, Host, MacAddress, PAYLOAD_BYTES, PRIORITIES, Peer, TIMEOUT_MAX_NS,
         TrafficClass, VLAN_IDS, Xdp, parse_machine, parse_own_ethertype,
     },
@@ -27,7 +27,7 @@ const STAMPS: [(&str, Stamps); 4] =
 const BUSY_POLL_MAX_NS: u64 = 1_000_000_000;
 
 /// Reads the keys of udp probes only.
-pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
+pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> RoundTripProbe {
     let peer = fields.parsed("peer", |text| match text {
         "self" => Ok(Peer::Own),
         text => text.parse::<Address>().map(Peer::Echo),
@@ -39,8 +39,8 @@ pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receive
             "echo_policy is only for peer = \"self\": on another machine use `punctual echo --policy`",
         );
     }
-    let (default, xdp) = (UdpProbe::default(), xdp(fields));
-    UdpProbe {
+    let (default, xdp) = (RoundTripProbe::default(), xdp(fields));
+    RoundTripProbe {
         peer: peer.unwrap_or(default.peer),
         echo_policy: echo_policy.unwrap_or(default.echo_policy),
         ..round_trips(fields, period_ns, wait, xdp)
@@ -48,7 +48,7 @@ pub(super) fn udp(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receive
 }
 
 /// Reads the keys of ping probes only.
-pub(super) fn ping(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
+pub(super) fn ping(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> RoundTripProbe {
     if !fields.has("peer") {
         fields.report(
             "kind",
@@ -56,11 +56,11 @@ pub(super) fn ping(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Receiv
         );
     }
     let peer = fields.parsed("peer", |text| text.parse::<Host>().map(Peer::Device));
-    UdpProbe { peer: peer.unwrap_or(Peer::Own), ..round_trips(fields, period_ns, wait, None) }
+    RoundTripProbe { peer: peer.unwrap_or(Peer::Own), ..round_trips(fields, period_ns, wait, None) }
 }
 
 /// Reads the keys of round-trip probes only.
-pub(super) fn mirror(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> UdpProbe {
+pub(super) fn mirror(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> RoundTripProbe {
     let interface = fields.text("interface");
     let to = fields.parsed("to", parse_machine);
     if fields.has("interface") != fields.has("to") {
@@ -92,14 +92,14 @@ pub(super) fn mirror(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Rece
         (Some(interface), Some(MacAddress(to))) => Peer::Mirror { interface, to, frames },
         _ => Peer::OwnMirror(frames),
     };
-    let (default, xdp) = (UdpProbe::default(), xdp(fields));
+    let (default, xdp) = (RoundTripProbe::default(), xdp(fields));
     let echo_policy = echo_policy.unwrap_or(default.echo_policy);
-    UdpProbe { peer, echo_policy, classes, ..round_trips(fields, period_ns, wait, xdp) }
+    RoundTripProbe { peer, echo_policy, classes, ..round_trips(fields, period_ns, wait, xdp) }
 }
 
 /// Reads a traffic class. `common` are the frames of the probe, which a class has unless it says otherwise.
 fn class(mut fields: Fields<'_>, common: Frames) -> TrafficClass {
-    let default = UdpProbe::default();
+    let default = RoundTripProbe::default();
     let name = fields.parsed("name", part_name);
     let period_ns =
         fields.parsed("period", |text| duration_in(text, PERIOD_MIN_NS, PERIOD_MAX_NS, "1us to 1h, e.g. 1ms"));
@@ -124,8 +124,8 @@ fn class(mut fields: Fields<'_>, common: Frames) -> TrafficClass {
 }
 
 /// Reads the keys that all kinds have.
-fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait, xdp: Option<Xdp>) -> UdpProbe {
-    let default = UdpProbe::default();
+fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait, xdp: Option<Xdp>) -> RoundTripProbe {
+    let default = RoundTripProbe::default();
     let size = fields.integer("size", *PAYLOAD_BYTES.start() as u64..=ONE_FRAME as u64);
     let max_rate = fields.integer("max_rate", 1..=u64::MAX);
     let timeout_ns =
@@ -133,7 +133,7 @@ fn round_trips(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWai
     let send_policy = fields.parsed("send_policy", str::parse::<Policy>);
     let receive_policy = fields.parsed("receive_policy", str::parse::<Policy>);
     let stamps = fields.parsed("stamps", |text| one_of(text, &STAMPS));
-    UdpProbe {
+    RoundTripProbe {
         period_ns: period_ns.unwrap_or(default.period_ns),
         payload_bytes: size.and_then(|size| usize::try_from(size).ok()).unwrap_or(default.payload_bytes),
         max_rate,

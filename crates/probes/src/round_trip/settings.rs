@@ -11,7 +11,7 @@ use sys::{
 };
 
 use super::{
-    Carrier, UdpError,
+    Carrier, RoundTripError,
     carrier::ETHERNET_HEADER,
     packet::{CLASS_AT, GREETING, Packet, RUN_AT},
     port::{ReceivePort, SendPort},
@@ -98,8 +98,8 @@ impl Settings {
     }
 
     /// Configures the socket for the datagrams of this run.
-    pub(super) fn apply(&self, socket: &DatagramSocket, run: u32) -> Result<(), UdpError> {
-        let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
+    pub(super) fn apply(&self, socket: &DatagramSocket, run: u32) -> Result<(), RoundTripError> {
+        let refused = |setting, remedy| move |source| RoundTripError::Refused { setting, remedy, source };
         if let (Carrier::Ethernet { frames, .. }, true) = (self.carrier, self.class.shares_ethertype) {
             #[expect(clippy::cast_possible_truncation, reason = "a header has 14 bytes")]
             const BEFORE: u32 = ETHERNET_HEADER as u32;
@@ -120,7 +120,7 @@ impl Settings {
     }
 
     /// Sends greetings until one is answered, so that address and route are resolved before the first slot.
-    pub(super) fn greet(&self, send: &mut SendPort, receive: &mut ReceivePort, run: u32) -> Result<(), UdpError> {
+    pub(super) fn greet(&self, send: &mut SendPort, receive: &mut ReceivePort, run: u32) -> Result<(), RoundTripError> {
         let headroom = self.carrier.headroom();
         let mut message = vec![0; headroom + self.payload_bytes];
         Packet { run, class: self.class.number, sequence: GREETING, ..Packet::default() }
@@ -142,7 +142,7 @@ impl Settings {
     }
 
     /// Returns an error if a datagram was refused for a reason that will not go away.
-    fn judge_refusal(&self, socket: Option<&DatagramSocket>, source: io::Error) -> Result<(), UdpError> {
+    fn judge_refusal(&self, socket: Option<&DatagramSocket>, source: io::Error) -> Result<(), RoundTripError> {
         let (peer, remedy) = (self.carrier.to_string(), self.carrier.remedy());
         let most = socket.and_then(|socket| socket.one_frame().ok()).unwrap_or(ONE_FRAME);
         match source.kind() {
@@ -155,9 +155,9 @@ impl Settings {
                 Ok(())
             }
             _ if self.carrier.may_fragment() && self.payload_bytes > most && !self.allow_fragments => {
-                Err(UdpError::TooLarge { peer, requested: self.payload_bytes, most })
+                Err(RoundTripError::TooLarge { peer, requested: self.payload_bytes, most })
             }
-            _ => Err(UdpError::Connect { peer, remedy, source }),
+            _ => Err(RoundTripError::Connect { peer, remedy, source }),
         }
     }
 }

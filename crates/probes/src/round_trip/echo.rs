@@ -350,7 +350,7 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
-    use crate::udp::packet::HEADER;
+    use crate::round_trip::packet::HEADER;
 
     fn echo() -> (Echo, UdpSocket) {
         let socket = DatagramSocket::bind(([127, 0, 0, 1], 0).into()).unwrap();

@@ -3,23 +3,23 @@
 use campaign::{
     Cores, Length, Plan, Probe,
     probe::{
-        Definition, PlacementContext, UdpProbe, choose_cpu, quiet_cpus,
-        udp::{Address, AddressError, MacAddress, Peer},
+        Definition, PlacementContext, RoundTripProbe, choose_cpu, quiet_cpus,
+        round_trip::{Address, AddressError, MacAddress, Peer},
     },
 };
 use machine::{Root, usable_cpus};
-use probes::udp::Frames;
+use probes::round_trip::Frames;
 use record::Record;
 use sys::udp::Stamps;
 
 use super::Results;
 use crate::{
-    cli::{Ping, RoundTrip, Udp, UdpOptions},
+    cli::{Ping, RoundTrip, RoundTripOptions, Udp},
     exit::Usage,
     output,
 };
 
-pub fn run(options: &Udp) -> anyhow::Result<u8> {
+pub fn udp(options: &Udp) -> anyhow::Result<u8> {
     measure(&options.shared, to_echo(options)?)
 }
 
@@ -27,27 +27,27 @@ pub fn ping(options: &Ping) -> anyhow::Result<u8> {
     measure(&options.shared, to_device(options)?)
 }
 
-pub fn round_trip(options: &RoundTrip) -> anyhow::Result<u8> {
+pub fn mirror(options: &RoundTrip) -> anyhow::Result<u8> {
     measure(&options.shared, to_mirror(options)?)
 }
 
 /// The probe of `measure udp`, with its peer.
-pub fn to_echo(options: &Udp) -> anyhow::Result<UdpProbe> {
+pub fn to_echo(options: &Udp) -> anyhow::Result<RoundTripProbe> {
     let peer = options.peer.as_deref().map_or(Ok(Peer::Own), |text| resolve(text).map(Peer::Echo))?;
     let &Udp { allow_fragments, echo_policy, echo_cpu, .. } = options;
     let xdp = options.transport.xdp()?;
-    Ok(UdpProbe { peer, allow_fragments, echo_policy, echo_cpu, xdp, ..UdpProbe::default() })
+    Ok(RoundTripProbe { peer, allow_fragments, echo_policy, echo_cpu, xdp, ..RoundTripProbe::default() })
 }
 
 /// The probe of `measure ping`, with its peer.
-pub fn to_device(options: &Ping) -> anyhow::Result<UdpProbe> {
+pub fn to_device(options: &Ping) -> anyhow::Result<RoundTripProbe> {
     options.peer.resolve()?;
     let (peer, allow_fragments) = (Peer::Device(options.peer.clone()), options.allow_fragments);
-    Ok(UdpProbe { peer, allow_fragments, ..UdpProbe::default() })
+    Ok(RoundTripProbe { peer, allow_fragments, ..RoundTripProbe::default() })
 }
 
 /// The probe of `measure round-trip`, with its peer.
-pub fn to_mirror(options: &RoundTrip) -> anyhow::Result<UdpProbe> {
+pub fn to_mirror(options: &RoundTrip) -> anyhow::Result<RoundTripProbe> {
     let &RoundTrip { ethertype, vlan: vlan_id, priority, .. } = options;
     let frames = Frames { ethertype, vlan_id, priority };
     let peer = match (&options.interface, options.to) {
@@ -57,10 +57,10 @@ pub fn to_mirror(options: &RoundTrip) -> anyhow::Result<UdpProbe> {
     let classes = options.classes.iter().map(|spec| spec.with(frames, options.shared.size)).collect();
     let &RoundTrip { echo_policy, echo_cpu, .. } = options;
     let xdp = options.transport.xdp()?;
-    Ok(UdpProbe { peer, classes, echo_policy, echo_cpu, xdp, ..UdpProbe::default() })
+    Ok(RoundTripProbe { peer, classes, echo_policy, echo_cpu, xdp, ..RoundTripProbe::default() })
 }
 
-fn measure(options: &UdpOptions, with_peer: UdpProbe) -> anyhow::Result<u8> {
+fn measure(options: &RoundTripOptions, with_peer: RoundTripProbe) -> anyhow::Result<u8> {
     let ready = Ready::prepare(options, with_peer)?;
     let record = output::measure(&ready.plan()?, options.common.output)?;
     ready.deliver(record)
@@ -68,17 +68,17 @@ fn measure(options: &UdpOptions, with_peer: UdpProbe) -> anyhow::Result<u8> {
 
 /// A checked measurement of round trips.
 pub struct Ready<'a> {
-    options: &'a UdpOptions,
+    options: &'a RoundTripOptions,
     results: Results<'a>,
     others: Vec<(String, Record)>,
     /// The probe.
-    pub probe: UdpProbe,
+    pub probe: RoundTripProbe,
 }
 
 impl<'a> Ready<'a> {
     /// Checks the options before anything is opened. `with_peer` contains the peer, or the settings of the echo thread.
-    pub fn prepare(options: &'a UdpOptions, with_peer: UdpProbe) -> anyhow::Result<Self> {
-        let probe = UdpProbe {
+    pub fn prepare(options: &'a RoundTripOptions, with_peer: RoundTripProbe) -> anyhow::Result<Self> {
+        let probe = RoundTripProbe {
             period_ns: options.period,
             payload_bytes: options.size,
             timeout_ns: options.timeout,
@@ -123,7 +123,7 @@ impl<'a> Ready<'a> {
             profiles: options.profiles.clone(),
             until_decided: super::until_decided(options.until_decided, &options.profiles)?,
             nic: options.nic.plan(),
-            ..super::plan(&options.common, &self.results.files, Probe::Udp(Box::new(probe)), vec![phase])?
+            ..super::plan(&options.common, &self.results.files, Probe::RoundTrip(Box::new(probe)), vec![phase])?
         })
     }
 

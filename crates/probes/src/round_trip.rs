@@ -78,7 +78,7 @@ const GONE_SLOTS: u64 = 3;
 
 /// An error that prevents measuring round trips.
 #[derive(Debug, thiserror::Error)]
-pub enum UdpError {
+pub enum RoundTripError {
     /// No socket, or no route to the peer.
     #[error("cannot send to {peer}: {source}; see `{remedy}`")]
     Connect {
@@ -163,8 +163,8 @@ impl Client {
     /// Configures the socket, greets the peer, and starts the receiving thread.
     ///
     /// # Errors
-    /// [`UdpError`]. A peer that does not answer is not an error, because it may start later.
-    fn prepare(port: Port, run: u32, settings: Settings) -> Result<Self, UdpError> {
+    /// [`RoundTripError`]. A peer that does not answer is not an error, because it may start later.
+    fn prepare(port: Port, run: u32, settings: Settings) -> Result<Self, RoundTripError> {
         let (transport, notes) = port.to_record();
         let settings = Settings { transport, notes, ..settings };
         let (mut send, mut receive) = port.split();
@@ -174,13 +174,13 @@ impl Client {
         }
         settings.greet(&mut send, &mut receive, run)?;
         if let Some(socket) = &socket {
-            let refused = |setting, remedy| move |source| UdpError::Refused { setting, remedy, source };
+            let refused = |setting, remedy| move |source| RoundTripError::Refused { setting, remedy, source };
             socket.set_receive_timeout(RECEIVE_TIMEOUT).map_err(refused("a receive timeout", "see `dmesg`"))?;
             socket.set_stamps(settings.stamps).map_err(refused("timestamps of datagrams", "use --stamps none"))?;
         }
         let (shared, events, queue) = shared::channel(&settings);
         let reader = Reader::new(queue, &settings);
-        let heartbeat = Heartbeat::start().map_err(UdpError::Spawn)?;
+        let heartbeat = Heartbeat::start().map_err(RoundTripError::Spawn)?;
         let (grant_sender, grant_receiver) = mpsc::channel();
         let (thread_settings, thread_shared) = (settings.clone(), Arc::clone(&shared));
         let receive = move || {
@@ -190,9 +190,9 @@ impl Client {
             .name("receiver".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(receive)
-            .map_err(UdpError::Spawn)?;
+            .map_err(RoundTripError::Spawn)?;
         let granted = grant_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()));
-        let grant = granted.map_err(UdpError::Spawn)?;
+        let grant = granted.map_err(RoundTripError::Spawn)?;
         let thread = Some(thread);
         Ok(Self { settings, port: Some(send), socket, run, shared, reader, grant, thread, made: Instant::now() })
     }

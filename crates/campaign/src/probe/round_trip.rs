@@ -17,7 +17,9 @@ use machine::{CpuList, Shield, nic::outgoing_interface, veth::VethPair};
 use probes::{
     ReceiveWait,
     probe_threads::ProbeThreads,
-    udp::{Carrier, Class, Clients, Echo, EchoSettings, Frames, Port, Requests, Settings, UdpError, packet::HEADER},
+    round_trip::{
+        Carrier, Class, Clients, Echo, EchoSettings, Frames, Port, Requests, RoundTripError, Settings, packet::HEADER,
+    },
 };
 use rustix::io::Errno;
 use sys::{
@@ -126,7 +128,7 @@ impl TrafficClass {
 
 /// Options of round trips.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UdpProbe {
+pub struct RoundTripProbe {
     /// Time between two datagrams, ns.
     pub period_ns: u64,
     /// The machine that answers, and thereby the protocol.
@@ -162,7 +164,7 @@ pub struct UdpProbe {
     pub echo_cpu: Option<u32>,
 }
 
-impl Default for UdpProbe {
+impl Default for RoundTripProbe {
     fn default() -> Self {
         Self {
             period_ns: 1_000_000,
@@ -188,7 +190,7 @@ impl Default for UdpProbe {
 /// Default policy of the sending thread.
 pub const SEND_POLICY: Policy = Policy::Fifo(98);
 
-impl UdpProbe {
+impl RoundTripProbe {
     /// The interface on the route to the peer.
     ///
     /// # Errors
@@ -255,17 +257,17 @@ impl UdpProbe {
                 let ends = VethPair::create()?;
                 let peer = SocketAddr::from((ends.far.address, UDP_PORT));
                 let open_far = || open_echo(peer, self.xdp.map(|xdp| (xdp, ends.far.interface.as_str())));
-                let far = ends.far.namespace.run(open_far).map_err(UdpError::Spawn)?;
-                let near = ends.near.namespace.run(|| self.connect(peer)).map_err(UdpError::Spawn)??;
+                let far = ends.far.namespace.run(open_far).map_err(RoundTripError::Spawn)?;
+                let near = ends.near.namespace.run(|| self.connect(peer)).map_err(RoundTripError::Spawn)??;
                 let far = far?;
-                let start = || Echo::start(far, Requests::Datagrams, settings).map_err(UdpError::Spawn);
+                let start = || Echo::start(far, Requests::Datagrams, settings).map_err(RoundTripError::Spawn);
                 let echo = with_shield(shield, settings.cpu, start)??;
                 (vec![near], Some(echo))
             }
             Peer::Mirror { interface, to, frames } => {
                 let classes = self.open_classes(interface, *to, &self.all_frames(*frames))?;
                 if classes.iter().any(|(_, carrier)| matches!(carrier, Carrier::Ethernet { own, .. } if own == to)) {
-                    return Err(UdpError::OwnAddress(interface.clone()).into());
+                    return Err(RoundTripError::OwnAddress(interface.clone()).into());
                 }
                 (classes, None)
             }
@@ -276,11 +278,11 @@ impl UdpProbe {
                 ethertypes.sort_unstable();
                 ethertypes.dedup();
                 let far = ends.far.namespace.run(|| open_mirror(&ends.far.interface, &ethertypes, self.xdp));
-                let (far, peer) = far.map_err(UdpError::Spawn)??;
+                let (far, peer) = far.map_err(RoundTripError::Spawn)??;
                 let near = ends.near.namespace.run(|| self.open_classes(&ends.near.interface, peer, &all));
-                let near = near.map_err(UdpError::Spawn)??;
+                let near = near.map_err(RoundTripError::Spawn)??;
                 let requests = Requests::Frames { own: peer, ethertypes };
-                let start = || Echo::start(far, requests, settings).map_err(UdpError::Spawn);
+                let start = || Echo::start(far, requests, settings).map_err(RoundTripError::Spawn);
                 (near, Some(with_shield(shield, settings.cpu, start)??))
             }
         })
@@ -288,7 +290,8 @@ impl UdpProbe {
 
     /// Opens the socket for datagrams to a peer, in the present namespace.
     fn connect(&self, peer: SocketAddr) -> Result<OpenSocket, PrepareError> {
-        let failed = |source| UdpError::Connect { peer: peer.to_string(), remedy: Carrier::Udp(peer).remedy(), source };
+        let failed =
+            |source| RoundTripError::Connect { peer: peer.to_string(), remedy: Carrier::Udp(peer).remedy(), source };
         let socket = DatagramSocket::connect(peer).map_err(failed)?;
         let Some(xdp) = self.xdp else { return Ok((Port::Socket(socket), Carrier::Udp(peer))) };
         let own = socket.local_address().map_err(failed)?;
@@ -356,7 +359,7 @@ impl UdpProbe {
     }
 }
 
-impl UdpProbe {
+impl RoundTripProbe {
     /// Refuses the options that AF_XDP does not support.
     fn check_xdp(&self) -> Result<(), PlanError> {
         let not = |what, key, why| Err(PlanError::NotWithXdp { what, key, why });
@@ -376,7 +379,7 @@ impl UdpProbe {
     }
 }
 
-impl Definition for UdpProbe {
+impl Definition for RoundTripProbe {
     fn properties(&self) -> Properties {
         Properties {
             name: match self.peer {
@@ -506,11 +509,11 @@ impl Definition for UdpProbe {
 }
 
 /// Refuses an address of several machines, because each of them would receive every request.
-fn refuse_group(peer: SocketAddr) -> Result<(), UdpError> {
+fn refuse_group(peer: SocketAddr) -> Result<(), RoundTripError> {
     // `connect`, which sends nothing, fails with EACCES for a broadcast address.
     let refused = || DatagramSocket::connect(peer).err().and_then(|error| error.raw_os_error());
     let is_group = peer.ip().is_multicast() || refused() == Some(Errno::ACCESS.raw_os_error());
-    if is_group { Err(UdpError::Group(peer.ip())) } else { Ok(()) }
+    if is_group { Err(RoundTripError::Group(peer.ip())) } else { Ok(()) }
 }
 
 /// Opens the socket for echo requests to a device.
@@ -521,8 +524,8 @@ fn open_ping(host: &Host) -> Result<OpenSocket, PrepareError> {
     #[expect(clippy::cast_possible_truncation, reason = "the identifier of ICMP has 16 bits")]
     let identifier = std::process::id() as u16;
     let (socket, layout) = DatagramSocket::ping(peer, identifier).map_err(|source| match source.kind() {
-        io::ErrorKind::PermissionDenied => UdpError::Ping(source),
-        _ => UdpError::Connect { peer: host.to_string(), remedy: format!("ip route get {}", peer.ip()), source },
+        io::ErrorKind::PermissionDenied => RoundTripError::Ping(source),
+        _ => RoundTripError::Connect { peer: host.to_string(), remedy: format!("ip route get {}", peer.ip()), source },
     })?;
     Ok((Port::Socket(socket), Carrier::Icmp { peer: peer.ip(), layout }))
 }
@@ -532,8 +535,8 @@ fn open_ping(host: &Host) -> Result<OpenSocket, PrepareError> {
 ///
 /// # Errors
 /// There is no such interface, it is not Ethernet, or the right to open the socket is missing.
-fn open_ethernet(interface: &str, ethertypes: &[u16], priority: u8) -> Result<(DatagramSocket, Mac), UdpError> {
-    let failed = |source: io::Error| UdpError::Frames {
+fn open_ethernet(interface: &str, ethertypes: &[u16], priority: u8) -> Result<(DatagramSocket, Mac), RoundTripError> {
+    let failed = |source: io::Error| RoundTripError::Frames {
         interface: interface.to_owned(),
         remedy: match source.kind() {
             io::ErrorKind::PermissionDenied => "run as root",
@@ -553,7 +556,7 @@ fn open_ethernet(interface: &str, ethertypes: &[u16], priority: u8) -> Result<(D
 /// # Errors
 /// The address cannot be bound, or the interface cannot be used.
 pub fn open_echo(address: SocketAddr, xdp: Option<(Xdp, &str)>) -> Result<Port, PrepareError> {
-    let failed = |source| UdpError::Bind { address, source };
+    let failed = |source| RoundTripError::Bind { address, source };
     let socket = DatagramSocket::bind(address).map_err(failed)?;
     match xdp {
         Some((xdp, interface)) => {

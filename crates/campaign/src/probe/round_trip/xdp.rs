@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use frames::Mac;
 use machine::nic::next_hop;
-use probes::udp::{Carrier, Frames, Port, UdpPath, XdpPort, carrier::returned_filter, headers::requests_filter};
+use probes::round_trip::{Carrier, Frames, Port, UdpPath, XdpPort, carrier::returned_filter, headers::requests_filter};
 use sys::{
     link::{Link, Links},
     udp::DatagramSocket,

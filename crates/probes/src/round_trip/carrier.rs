@@ -253,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::udp::packet::HEADER;
+    use crate::round_trip::packet::HEADER;
 
     fn icmp(v6: bool, has_ip_header: bool) -> Carrier {
         let peer = if v6 { IpAddr::from([0u16; 8]) } else { IpAddr::from([192, 0, 2, 2]) };

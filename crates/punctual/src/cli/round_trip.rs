@@ -8,8 +8,8 @@ use std::{
 
 use analysis::format_exact;
 use campaign::probe::{
-    UdpProbe,
-    udp::{
+    RoundTripProbe,
+    round_trip::{
         ECHO_POLICY, Host, MAX_PING_RATE, MacAddress, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT, Xdp, parse_machine,
         parse_own_ethertype,
     },
@@ -48,7 +48,7 @@ pub struct Udp {
     pub transport: Transport,
     /// Options shared with `pair udp`.
     #[command(flatten)]
-    pub shared: UdpOptions,
+    pub shared: RoundTripOptions,
 }
 
 /// Options of `measure ping`.
@@ -63,7 +63,7 @@ pub struct Ping {
     pub allow_fragments: bool,
     /// Options shared with `measure udp`.
     #[command(flatten)]
-    pub shared: UdpOptions,
+    pub shared: RoundTripOptions,
 }
 
 /// The limit of the rate to a device.
@@ -120,7 +120,7 @@ pub struct RoundTrip {
     pub transport: Transport,
     /// Options shared with `measure udp`.
     #[command(flatten)]
-    pub shared: UdpOptions,
+    pub shared: RoundTripOptions,
 }
 
 /// The way of datagrams and frames through this machine.
@@ -153,9 +153,9 @@ impl Transport {
 /// Options of datagrams and of the end that sends them, for `measure udp`, `measure ping`,
 /// `measure round-trip` and `pair udp`.
 #[derive(Debug, Args)]
-pub struct UdpOptions {
+pub struct RoundTripOptions {
     /// Send at this interval.
-    #[arg(long, value_name = "TIME", value_parser = period, default_value = format_exact(UdpProbe::default().period_ns))]
+    #[arg(long, value_name = "TIME", value_parser = period, default_value = format_exact(RoundTripProbe::default().period_ns))]
     pub period: u64,
     /// Send this many times.
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
@@ -163,7 +163,7 @@ pub struct UdpOptions {
     /// Send this payload, bytes, 56 or more.
     ///
     /// One frame has room for 1472 with UDP and ICMP, and for 1500 with Ethernet frames.
-    #[arg(long, value_name = "BYTES", value_parser = size, default_value_t = UdpProbe::default().payload_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = size, default_value_t = RoundTripProbe::default().payload_bytes)]
     pub size: usize,
     /// Count later answers as lost [default: 10 periods, 1s].
     ///
@@ -185,7 +185,7 @@ pub struct UdpOptions {
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
     /// Receive with this policy.
-    #[arg(long, value_name = "POLICY", default_value_t = UdpProbe::default().receive_policy)]
+    #[arg(long, value_name = "POLICY", default_value_t = RoundTripProbe::default().receive_policy)]
     pub receive_policy: Policy,
     /// Receive on this CPU [default: the sending one].
     #[arg(long, value_name = "CPU")]
@@ -237,7 +237,7 @@ pub struct UdpOptions {
     pub common: Common,
 }
 
-impl UdpOptions {
+impl RoundTripOptions {
     /// The wait method of the receiving thread.
     pub fn wait(&self) -> ReceiveWait {
         ReceiveWait::of(self.spin, self.busy_poll.map(|us| u64::from(us) * 1000))

@@ -10,7 +10,7 @@ use std::{
 
 use record::{Caveat, Reason, Series};
 
-use super::{Carrier, Client, Echo, Port, RECEIVE_TIMEOUT, Settings, UdpError, headers::UdpPath};
+use super::{Carrier, Client, Echo, Port, RECEIVE_TIMEOUT, RoundTripError, Settings, headers::UdpPath};
 use crate::probe_threads::{Overdue, ProbeThreads, ThreadInfo, Work};
 
 /// The near end of round trips. Timer number n sends for class number n.
@@ -25,8 +25,8 @@ impl Clients {
     /// if it is part of this process.
     ///
     /// # Errors
-    /// [`UdpError`]. A peer that does not answer is not an error, because it may start later.
-    pub fn prepare(classes: Vec<(Port, Settings)>, echo: Option<Echo>) -> Result<Self, UdpError> {
+    /// [`RoundTripError`]. A peer that does not answer is not an error, because it may start later.
+    pub fn prepare(classes: Vec<(Port, Settings)>, echo: Option<Echo>) -> Result<Self, RoundTripError> {
         #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
         let run = RandomState::new().hash_one(process::id()) as u32;
         let prepare = |(port, settings)| Client::prepare(port, run, settings);

@@ -9,8 +9,8 @@ use probes::{
     ReceiveWait,
     guard::Heartbeat,
     probe_threads::ProbeThreads,
+    round_trip::{Carrier, Class, Clients, Echo, EchoCounts, EchoSettings, Port, Requests, Settings},
     timer::{self, Fraction, Timer},
-    udp::{Carrier, Class, Clients, Echo, EchoCounts, EchoSettings, Port, Requests, Settings},
 };
 use record::Series;
 use stalls::{Stall, repeat_if_stalled};
@@ -144,7 +144,7 @@ mod rights {
     use std::net::SocketAddr;
 
     use machine::veth::{VethEnd, VethPair};
-    use probes::udp::{Frames, UdpPath, XdpPort, carrier::returned_filter, headers::requests_filter};
+    use probes::round_trip::{Frames, UdpPath, XdpPort, carrier::returned_filter, headers::requests_filter};
     use sys::xdp::{Copying, XdpFilter, exchange};
 
     use super::*;
