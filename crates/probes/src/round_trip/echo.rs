@@ -28,7 +28,7 @@ use super::{
     carrier::{ETHERNET_HEADER, TAG, TAG_TYPE, write_header},
     headers::{Datagram, answer_in_place, exchange},
     packet::{GREETING, LOCKED, Packet, REALTIME, XDP},
-    port::Port,
+    port::{Port, PortKind},
     realtime::Realtime,
     watch::Watch,
 };
@@ -70,9 +70,9 @@ impl Requests {
     /// The packet of a received message and the bytes before it; `None` for a message of another program. Messages of
     /// AF_XDP are whole frames.
     #[inline]
-    fn read(&self, message: &[u8], is_xdp: bool) -> Option<(Packet, usize)> {
+    fn read(&self, message: &[u8], from: PortKind) -> Option<(Packet, usize)> {
         let before = match self {
-            Self::Datagrams if is_xdp => {
+            Self::Datagrams if from == PortKind::Xdp => {
                 // As below.
                 let datagram = Datagram::read(message).filter(|_| message[6] & 1 == 0)?;
                 return read_request(datagram.payload).map(|packet| (packet, datagram.payload_at));
@@ -271,8 +271,8 @@ impl Answering<'_> {
             Err(_) => return add(&self.shared.failed, 1),
         };
         let received_ns = Clock::Monotonic.now_ns();
-        let is_xdp = matches!(port, Port::Xdp(_));
-        let request = buffer.get(..received.len).and_then(|message| self.requests.read(message, is_xdp));
+        let from = port.kind();
+        let request = buffer.get(..received.len).and_then(|message| self.requests.read(message, from));
         let Some((packet, before)) = request else { return add(&self.shared.strangers, 1) };
         if self.shared.run.load(Relaxed) != packet.run {
             self.shared.run.store(packet.run, Relaxed);
@@ -280,7 +280,7 @@ impl Answering<'_> {
         }
         let locked = if self.shared.locked.load(Relaxed) { LOCKED } else { 0 };
         let realtime = if self.shared.realtime.load(Relaxed) { REALTIME } else { 0 };
-        let has = locked | realtime | if is_xdp { XDP } else { 0 };
+        let has = locked | realtime | if from == PortKind::Xdp { XDP } else { 0 };
         let kernel_ns = received.stamp_ns.and_then(|stamp_ns| self.realtime.converted(stamp_ns, received_ns));
         let answered_ns = Clock::Monotonic.now_ns();
         let answer = Packet { is_answer: true, has, echo: self.echo, kernel_ns, received_ns, answered_ns, ..packet };
@@ -395,14 +395,14 @@ mod tests {
         let own = [2, 0, 0, 0, 0, 2];
         let requests = Requests::Frames { own, ethertypes: vec![0x8892, 0x88b5] };
         let mut frame = [&own[..], &[2, 0, 0, 0, 0, 1, 0x88, 0xb5], &request(9, HEADER)].concat();
-        assert_eq!(requests.read(&frame, false).map(|(packet, before)| (packet.sequence, before)), Some((9, 14)));
+        assert_eq!(requests.read(&frame, PortKind::Socket).map(|(packet, before)| (packet.sequence, before)), Some((9, 14)));
         // Another destination, a group address as source, another EtherType, and an answer.
         for (at, by) in [(5, 1), (6, 1), (13, 1), (14 + 5, 3)] {
             frame[at] ^= by;
-            assert_eq!(requests.read(&frame, false), None, "{at}");
+            assert_eq!(requests.read(&frame, PortKind::Socket), None, "{at}");
             frame[at] ^= by;
         }
-        assert_eq!(requests.read(&frame[..13], false), None);
+        assert_eq!(requests.read(&frame[..13], PortKind::Socket), None);
     }
 
     #[test]

@@ -18,6 +18,15 @@ pub enum Port {
     Xdp(Box<XdpPort>),
 }
 
+/// The path from the interface to a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PortKind {
+    /// The kernel's network stack, which removes headers and VLAN tags.
+    Socket,
+    /// AF_XDP: messages are whole frames.
+    Xdp,
+}
+
 /// Both directions of a queue.
 #[derive(Debug)]
 pub struct XdpPort {
@@ -49,6 +58,13 @@ pub(super) enum ReceivePort {
 }
 
 impl Port {
+    pub(super) fn kind(&self) -> PortKind {
+        match self {
+            Self::Socket(_) => PortKind::Socket,
+            Self::Xdp(_) => PortKind::Xdp,
+        }
+    }
+
     /// The bound address; `None` for Ethernet frames.
     ///
     /// # Errors
