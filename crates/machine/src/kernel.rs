@@ -147,7 +147,8 @@ const MODES: [(&str, &str); 5] = [
 ];
 
 /// Parses major and minor version: `(6, 12)` for `6.12.25-rt9`.
-pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
+#[must_use]
+pub fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }

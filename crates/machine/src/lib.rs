@@ -74,6 +74,7 @@ pub use interrupts::{EarlierInterrupts, Interrupts};
 pub use journal::{JournalError, RestoreError, Restored};
 pub use kernel::{
     FAIR_SERVERS_OFF, has_fair_server, isolation_arguments, lacks_kernel_option, limits_realtime_threads,
+    version as kernel_version,
 };
 pub use root::{Root, Seen, Unreadable};
 pub use shield::{Shield, ShieldError};

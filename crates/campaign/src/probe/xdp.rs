@@ -2,7 +2,7 @@
 
 use std::{fmt, io, str::FromStr};
 
-use machine::{Root, nic::receive_queues};
+use machine::{Root, kernel_version, nic::receive_queues};
 use rustix::io::Errno;
 use sys::xdp::{Copying, Hook, Step, XdpError, XdpReceiver};
 
@@ -66,6 +66,38 @@ pub(crate) fn queue_note(interface: &str, queue: u32) -> Option<String> {
         "{interface} receives on {queues} queues, and only frames of queue {queue} are measured: to get all on one \
          queue, sudo ethtool -L {interface} combined 1"
     ))
+}
+
+/// The first kernel in which the generic hook protects the fill ring that several sockets share (commit a1356ac7749c).
+const PROTECTS_SHARED_RING: (u32, u32) = (6, 15);
+
+/// A note that the sockets of several traffic classes are not protected from each other; `None` if they are. Two CPUs that
+/// receive at the same time can then take one buffer for two frames.
+pub(crate) fn shared_ring_note(root: &Root, interface: &str, queue: u32, hook: Hook, sockets: usize) -> Option<String> {
+    let release = root.read("proc/sys/kernel/osrelease")?;
+    let release = release.trim();
+    let is_protected = kernel_version(release)? >= PROTECTS_SHARED_RING;
+    if is_protected || hook != Hook::Generic || sockets < 2 || !receives_on_several_cpus(root, interface, queue) {
+        return None;
+    }
+    let (major, minor) = PROTECTS_SHARED_RING;
+    Some(format!(
+        "Linux {release} may not protect the buffers that the {sockets} traffic classes share with xdp-generic (fixed in \
+         {major}.{minor}), and several CPUs can receive from {interface} at the same time, so frames can be lost or \
+         overwritten: use `xdp` if the driver has it, one traffic class, or a newer kernel"
+    ))
+}
+
+/// True if several CPUs can receive frames of a queue at the same time: those of RPS, or with a virtual interface those of
+/// the senders. False for an interface of a namespace that `/sys` does not show, as is that of `--self`, where one thread
+/// sends.
+fn receives_on_several_cpus(root: &Root, interface: &str, queue: u32) -> bool {
+    let folder = format!("sys/class/net/{interface}");
+    if !root.exists(&format!("{folder}/device")) {
+        return root.exists(&folder);
+    }
+    let mask = root.read(&format!("{folder}/queues/rx-{queue}/rps_cpus")).unwrap_or_default();
+    mask.chars().filter_map(|digit| digit.to_digit(16)).map(u32::count_ones).sum::<u32>() > 1
 }
 
 /// The reasons why an interface or a process cannot use AF_XDP.
@@ -182,6 +214,34 @@ mod tests {
             assert_eq!(how.to_string().parse(), Ok(how));
         }
         assert!("socket".parse::<XdpMode>().unwrap_err().contains("xdp, xdp-zerocopy, xdp-generic"));
+    }
+
+    #[test]
+    fn old_kernels_do_not_protect_the_shared_ring_of_several_receiving_cpus() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/sys/kernel/osrelease", "6.12.0-rt\n");
+        write("sys/class/net/veth0/address", "");
+        write("sys/class/net/eth0/device/vendor", "");
+        write("sys/class/net/eth0/queues/rx-0/rps_cpus", "00000000,00000001\n");
+        write("sys/class/net/eth0/queues/rx-1/rps_cpus", "00000000,00000006\n");
+        let note = |interface, queue, hook, sockets| shared_ring_note(&root, interface, queue, hook, sockets);
+        let expected = "Linux 6.12.0-rt may not protect the buffers that the 2 traffic classes share";
+        for (interface, queue) in [("veth0", 0), ("eth0", 1)] {
+            let found = note(interface, queue, Hook::Generic, 2).unwrap();
+            assert!(found.starts_with(expected) && found.contains(interface), "{found}");
+            assert_eq!(note(interface, queue, Hook::Generic, 1), None);
+            assert_eq!(note(interface, queue, Hook::Native, 2), None);
+        }
+        assert_eq!(note("eth0", 0, Hook::Generic, 2), None, "one CPU");
+        assert_eq!(note("near", 0, Hook::Generic, 2), None, "not in this namespace");
+        write("proc/sys/kernel/osrelease", "6.15.0\n");
+        assert_eq!(note("veth0", 0, Hook::Generic, 2), None);
     }
 
     #[test]

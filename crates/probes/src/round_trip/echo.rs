@@ -395,7 +395,10 @@ mod tests {
         let own = [2, 0, 0, 0, 0, 2];
         let requests = Requests::Frames { own, ethertypes: vec![0x8892, 0x88b5] };
         let mut frame = [&own[..], &[2, 0, 0, 0, 0, 1, 0x88, 0xb5], &request(9, HEADER)].concat();
-        assert_eq!(requests.read(&frame, PortKind::Socket).map(|(packet, before)| (packet.sequence, before)), Some((9, 14)));
+        assert_eq!(
+            requests.read(&frame, PortKind::Socket).map(|(packet, before)| (packet.sequence, before)),
+            Some((9, 14))
+        );
         // Another destination, a group address as source, another EtherType, and an answer.
         for (at, by) in [(5, 1), (6, 1), (13, 1), (14 + 5, 3)] {
             frame[at] ^= by;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use frames::Mac;
-use machine::nic::next_hop;
+use machine::{Root, nic::next_hop};
 use probes::round_trip::{Carrier, Frames, Port, UdpPath, XdpPort, carrier::returned_filter, headers::requests_filter};
 use sys::{
     link::{Link, Links},
@@ -12,7 +12,7 @@ use sys::{
 };
 
 use super::{super::definition::PrepareError, OpenSocket};
-use crate::probe::xdp::{XdpMode, XdpRefusal, granted, queue_note, refusal};
+use crate::probe::xdp::{XdpMode, XdpRefusal, granted, queue_note, refusal, shared_ring_note};
 
 /// AF_XDP instead of sockets: its mode, and the queue of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,13 +79,20 @@ impl Xdp {
 
     fn port(self, interface: &str, filter: &XdpFilter, reserved: Option<DatagramSocket>) -> Result<Port, XdpRefusal> {
         let (sender, receiver) = self.exchange(interface, filter, 1)?.remove(0);
-        Ok(self.port_of(interface, sender, receiver, reserved))
+        Ok(Port::Xdp(Box::new(self.port_of(interface, sender, receiver, reserved))))
     }
 
     /// One port for each number that the filter selects.
     fn ports(self, interface: &str, filter: &XdpFilter, number: usize) -> Result<Vec<Port>, XdpRefusal> {
         let pairs = self.exchange(interface, filter, number)?;
-        Ok(pairs.into_iter().map(|(sender, receiver)| self.port_of(interface, sender, receiver, None)).collect())
+        let hook = pairs.first().map(|(_, receiver)| receiver.hook());
+        let note = hook.and_then(|hook| shared_ring_note(&Root::system(), interface, self.queue, hook, number));
+        let mut ports: Vec<_> =
+            pairs.into_iter().map(|(send, receive)| self.port_of(interface, send, receive, None)).collect();
+        if let Some(first) = ports.first_mut() {
+            first.notes.extend(note);
+        }
+        Ok(ports.into_iter().map(|port| Port::Xdp(Box::new(port))).collect())
     }
 
     fn port_of(
@@ -94,9 +101,9 @@ impl Xdp {
         sender: XdpSender,
         receiver: XdpReceiver,
         reserved: Option<DatagramSocket>,
-    ) -> Port {
+    ) -> XdpPort {
         let (mode, notes) = (granted(&receiver), queue_note(interface, self.queue).into_iter().collect());
-        Port::Xdp(Box::new(XdpPort { sender, receiver, mode, notes, reserved }))
+        XdpPort { sender, receiver, mode, notes, reserved }
     }
 
     fn exchange(
