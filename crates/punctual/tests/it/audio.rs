@@ -5,7 +5,7 @@ use std::{process::Stdio, thread::sleep, time::Duration};
 use record::{Audio, CauseKind, Part, Record, State};
 use stalls::{Stall, repeat_if_stalled};
 
-use super::harness::{Scratch, resume, signal, stop, wait_until};
+use super::harness::{Scratch, Start, resume, signal, stop, wait_until};
 
 const PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../machine/tests/machines/raspberry-pi-rt");
 const NANO: &str = "measure audio --quiet --record a --policy other --model builtin:nano";
@@ -193,7 +193,7 @@ fn a_campaign_that_cannot_play_here_is_invalid() {
 #[test]
 fn a_stop_makes_an_xrun_and_loses_the_periods_that_passed() {
     let scratch = Scratch::new();
-    let child = scratch.punctual(&format!("{NANO} --frames 1024 --endless")).stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(&format!("{NANO} --frames 1024 --endless")).stdout(Stdio::null()).start();
     wait_until("periods are played", || {
         record::file::read(&scratch.record_path()).is_ok_and(|record| record.series.iter().any(|s| s.samples > 0))
     });
@@ -281,7 +281,7 @@ fn a_search_interrupted_in_its_first_size_finds_no_size() {
     let scratch = Scratch::new();
     let search = "measure audio --record a --policy other --model builtin:nano --cab none --find-buffer=1024..4096 --periods 8 \
                   --duration 1h --full";
-    let child = scratch.punctual(search).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(search).stdout(Stdio::piped()).stderr(Stdio::null()).start();
     wait_until("periods are played", || {
         record::file::read(&scratch.record_path()).is_ok_and(|record| record.series.iter().any(|s| s.samples > 0))
     });

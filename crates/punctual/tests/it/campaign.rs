@@ -1,16 +1,11 @@
 //! `punctual run`: scenarios from one file, interrupted, killed and resumed.
 
-use std::{
-    fs,
-    path::PathBuf,
-    process::{Child, Stdio},
-    time::Duration,
-};
+use std::{fs, path::PathBuf, process::Stdio, time::Duration};
 
 use record::{Campaign, State, file};
 use stalls::{Stall, repeat_if_stalled};
 
-use super::harness::{Run, Scratch, signal, wait_until};
+use super::harness::{Run, Scratch, Start, Started, signal, wait_until};
 
 /// Two loads on two placements: four scenarios of a second each. Not on the last CPU, which other tests take offline.
 const TABLE: &str = r#"
@@ -53,9 +48,9 @@ impl Bench {
         self.scratch.run(&format!("run table.toml --full --dir out {more}"))
     }
 
-    fn start(&self) -> Child {
+    fn start(&self) -> Started {
         let mut command = self.scratch.punctual("run table.toml --full --dir out");
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).start()
     }
 
     fn document(&self) -> PathBuf {

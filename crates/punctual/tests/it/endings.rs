@@ -1,7 +1,7 @@
 //! The ends of a run, and the record of each.
 
 use std::{
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -9,18 +9,18 @@ use std::{
 use record::{EndedBy, Record, State};
 use stalls::{Stall, repeat_if_stalled};
 
-use super::harness::{Scratch, resume, signal, stop, wait_until};
+use super::harness::{Scratch, Start, Started, resume, signal, stop, wait_until};
 
 const ENDLESS: &str = "measure timer --quiet --record a --cpus 0 --policy other --period 1ms --endless";
 
 /// Starts a run and waits until its record contains samples. It handles signals as if a terminal started it, also if the
 /// tests run below nohup.
-fn start(scratch: &Scratch, arguments: &str) -> Child {
+fn start(scratch: &Scratch, arguments: &str) -> Started {
     let punctual = scratch.punctual(arguments);
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT").arg(punctual.get_program()).args(punctual.get_args());
     command.current_dir(scratch.path()).env("NO_COLOR", "1").stdin(Stdio::null());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).start();
     wait_until("the record contains samples", || {
         record::file::read(&scratch.record_path())
             .is_ok_and(|record| record.series.iter().any(|series| series.samples > 0))
@@ -114,7 +114,7 @@ fn a_killed_run_leaves_a_record_that_lacks_at_most_five_seconds() {
 
 fn kill_after(after_ms: u64) {
     let scratch = Scratch::new();
-    let mut child = scratch.punctual(ENDLESS).spawn().unwrap();
+    let mut child = scratch.punctual(ENDLESS).start();
     wait_until("the record exists", || scratch.record_path().exists());
     let begin = Instant::now();
     sleep(Duration::from_millis(after_ms));

@@ -3,7 +3,8 @@
 use std::{
     ffi::OsString,
     fs,
-    io::{Write, stderr},
+    io::{self, Write, stderr},
+    ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     thread::sleep,
@@ -80,6 +81,51 @@ impl Run {
     pub fn expect_status(&self, status: i32) -> &Self {
         assert_eq!(self.0.status.code(), Some(status), "{}\n{}", self.stdout(), self.stderr());
         self
+    }
+}
+
+/// A process that a test started. It is killed when this is dropped, which a failed assertion does.
+pub struct Started(Option<Child>);
+
+/// Starts processes that end with the test.
+pub trait Start {
+    fn start(&mut self) -> Started;
+}
+
+impl Start for Command {
+    fn start(&mut self) -> Started {
+        let name = self.get_program().to_owned();
+        Started(Some(self.spawn().unwrap_or_else(|error| panic!("cannot start {}: {error}", name.display()))))
+    }
+}
+
+impl Started {
+    pub fn wait_with_output(mut self) -> io::Result<Output> {
+        self.0.take().expect("not waited for").wait_with_output()
+    }
+}
+
+impl Deref for Started {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        self.0.as_ref().expect("not waited for")
+    }
+}
+
+impl DerefMut for Started {
+    fn deref_mut(&mut self) -> &mut Child {
+        self.0.as_mut().expect("not waited for")
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // The process may have ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

@@ -5,14 +5,14 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use record::{ClockTie, EndedBy, Record, State};
 use stalls::{Stall, repeat_if_stalled};
 
-use super::harness::{PUNCTUAL, Run, Scratch, signal, wait_until};
+use super::harness::{PUNCTUAL, Run, Scratch, Start, Started, signal, wait_until};
 
 /// A folder with the script `reach`, which takes the place of ssh, and the temporary folder `far` of the far end.
 pub struct Far(Scratch);
@@ -82,8 +82,8 @@ impl Far {
     }
 
     /// Starts a run and waits until the far end responds.
-    pub fn start(&self, arguments: &str) -> Child {
-        let child = self.pair(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    pub fn start(&self, arguments: &str) -> Started {
+        let child = self.pair(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).start();
         self.wait_for_responses();
         assert!(self.process().is_some());
         child

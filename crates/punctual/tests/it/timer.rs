@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, process, process::Stdio, time::Duration};
 use record::{EndedBy, Outcome, Record, State};
 use stalls::{Stall, repeat_if_stalled};
 
-use super::harness::{Run, Scratch, skip};
+use super::harness::{Run, Scratch, Start, skip};
 
 const ORDINARY: &str = "--cpus 0 --policy other --period 1ms";
 
@@ -29,7 +29,7 @@ fn runs_that_start_at_once_keep_their_records() {
     let scratch = Scratch::new();
     let start = |_| {
         let mut command = scratch.punctual("measure timer --duration 50ms --policy other --blame=off");
-        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).start()
     };
     let runs: Vec<_> = (0..4).map(start).collect();
     let outputs = runs.into_iter().map(|run| String::from_utf8(run.wait_with_output().unwrap().stderr).unwrap());

@@ -6,14 +6,14 @@ mod relay;
 use std::{
     io::{BufRead, BufReader},
     net::{SocketAddr, UdpSocket},
-    process::{Child, Stdio},
+    process::Stdio,
     time::Duration,
 };
 
 use record::{Histogram, Outcome, Record, RoundTrip, Series};
 use stalls::{Stall, repeat_if_stalled};
 
-use super::harness::{Scratch, signal, wait_until};
+use super::harness::{Scratch, Start, Started, signal, wait_until};
 use relay::{Fault, Relay};
 
 const POLICIES: &str = "--policy other --receive-policy other";
@@ -23,7 +23,7 @@ const NO_RESPONSE: Stall = Stall::Ordinary(Duration::from_millis(200));
 
 /// An answering end in a process of its own.
 struct Peer {
-    child: Child,
+    child: Started,
     address: SocketAddr,
 }
 
@@ -32,7 +32,7 @@ impl Peer {
         let ready = scratch.path().join("ready");
         let _ = std::fs::remove_file(&ready);
         let mut echo = scratch.punctual(&format!("echo --bind {bind} --policy other --json --ready ready"));
-        let child = echo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = echo.stdout(Stdio::piped()).stderr(Stdio::piped()).start();
         wait_until("the peer responds", || ready.exists());
         let address = std::fs::read_to_string(&ready).unwrap().trim().parse().unwrap();
         Self { child, address }
@@ -335,7 +335,7 @@ fn a_silent_peer_is_reported_during_the_run() {
         "measure udp {} --endless --period 10ms --timeout 100ms --no-record --blame=off {POLICIES}",
         silent.local_addr().unwrap()
     );
-    let mut child = scratch.punctual(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = scratch.punctual(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).start();
     let mut stderr = String::new();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     while !stderr.contains("start `punctual echo` there") {
@@ -356,7 +356,7 @@ fn restart_the_peer() {
     let address = peer.address;
     let arguments =
         format!("measure udp {address} --quiet --record a --blame=off --endless --timeout 100ms {POLICIES}");
-    let client = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let client = scratch.punctual(&arguments).stdout(Stdio::null()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     std::thread::sleep(Duration::from_millis(400));
     peer.end();

@@ -7,7 +7,7 @@ use record::{CauseKind, Why};
 use stalls::{Stall, repeat_if_stalled};
 use sys::{clock::Clock, sched};
 
-use crate::harness::{Scratch, alone, last_cpu, signal, wait_until};
+use crate::harness::{Scratch, Start, alone, last_cpu, signal, wait_until};
 
 const TIMES: usize = 40;
 /// Three periods of 64 frames at 48 kHz, so no period during it can be on time.
@@ -37,7 +37,7 @@ fn find_xruns() {
     let cpu = last_cpu();
     let arguments =
         format!("measure audio --quiet --record a --cpu {cpu} --policy fifo:80 --model builtin:nano --endless --blame");
-    let child = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(&arguments).stdout(Stdio::null()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     thread::sleep(Duration::from_millis(500));
     let taken = thread::Builder::new().name("taker".to_owned()).spawn(move || take(cpu)).unwrap().join().unwrap();

@@ -12,7 +12,7 @@ use blame::Tracefs;
 use record::{BlameMode, CauseKind, Evidence, Record, State};
 use stalls::{Stall, repeat_if_stalled};
 
-use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, resume, signal, stop, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, Start, alone, last_cpu, resume, signal, stop, wait_until};
 
 /// The trace instances of one process; other runs on this machine have their own.
 fn instances_of(pid: u32) -> Vec<PathBuf> {
@@ -24,7 +24,7 @@ fn instances_of(pid: u32) -> Vec<PathBuf> {
 
 /// Runs a command to its end; returns its process id and its output.
 fn run(mut command: Command) -> (u32, Output) {
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).start();
     (child.id(), child.wait_with_output().expect("it ends"))
 }
 
@@ -100,8 +100,7 @@ fn stop_the_probe() {
     let child = scratch
         .punctual(&format!("measure timer --quiet --record a --cpus {} --endless", last_cpu()))
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+        .start();
     wait_until("the record exists", || scratch.record_path().exists());
     std::thread::sleep(Duration::from_millis(500));
     for _ in 0..10 {
@@ -131,7 +130,7 @@ fn stop_the_probe() {
 fn the_trace_of_a_killed_run_is_removed_by_the_next_run() {
     let _alone = alone();
     let scratch = Scratch::new();
-    let mut child = scratch.punctual("measure timer --quiet --record a --endless").spawn().unwrap();
+    let mut child = scratch.punctual("measure timer --quiet --record a --endless").start();
     let killed = child.id();
     wait_until("the trace instance exists", || !instances_of(killed).is_empty());
     child.kill().unwrap();

@@ -5,7 +5,7 @@ use std::{process::Stdio, thread, time::Duration};
 use stalls::{Stall, repeat_if_stalled};
 use sys::{clock::Clock, sched};
 
-use crate::harness::{Scratch, alone, last_cpu, signal, wait_until};
+use crate::harness::{Scratch, Start, alone, last_cpu, signal, wait_until};
 
 const PERIOD_NS: i64 = 200_000;
 /// Lengths of the delays. Shorter ones could not be distinguished from the delays of this machine.
@@ -50,7 +50,7 @@ fn find_delays() {
     let arguments = format!(
         "measure timer --quiet --record a --cpus {cpu} --policy fifo:80 --period 200us --threshold 50us --endless"
     );
-    let child = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(&arguments).stdout(Stdio::null()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     thread::sleep(Duration::from_millis(300));
     let delays = thread::spawn(move || block(cpu)).join().unwrap();

@@ -9,7 +9,7 @@ use std::{
 
 use record::Outcome;
 
-use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, Start, alone, last_cpu, signal, wait_until};
 
 const NOBODY: u32 = 65_534;
 
@@ -78,7 +78,7 @@ fn a_full_disk_loses_no_record() {
     fs::create_dir(&elsewhere).unwrap();
     let mut command = scratch.punctual("measure timer --quiet --cpus 0 --policy other --endless --record small/a");
     command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = command.env("TMPDIR", &elsewhere).spawn().unwrap();
+    let child = command.env("TMPDIR", &elsewhere).start();
     wait_until("the first write", || small.0.join("a.punctual.json").exists());
     while fs::OpenOptions::new()
         .append(true)

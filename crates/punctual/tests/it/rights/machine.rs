@@ -5,7 +5,7 @@ use std::{fs, process::Command, thread, time::Duration};
 use record::State;
 use stalls::{Stall, repeat_if_stalled};
 
-use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, Start, alone, last_cpu, wait_until};
 
 #[test]
 fn the_measuring_loop_makes_no_system_call_but_its_sleep() {
@@ -59,7 +59,7 @@ fn a_cpu_that_goes_offline_ends_its_series_with_a_note() {
     }
     let scratch = Scratch::new();
     let options = format!("measure timer --quiet --record a --cpus 0,{cpu} --policy fifo:80 --duration 5s");
-    let child = scratch.punctual(&options).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(&options).stdout(std::process::Stdio::null()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     thread::sleep(Duration::from_millis(1500));
     let online = BackOnline(switch.clone());
@@ -100,7 +100,7 @@ fn a_run_changes_settings_of_the_machine_and_restores_them() {
     let before = now();
     // Differs from any value that is likely.
     let command = "measure timer --cpus 0 --policy other --duration 2s --setting cpu.statistics=17 --record a";
-    let child = scratch.punctual(command).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(command).stdout(std::process::Stdio::null()).start();
     wait_until("the setting is changed", || now() == "17");
     let second = scratch.run("measure timer --duration 1s --no-record --setting cpu.statistics=18");
     second.expect_status(1);
@@ -113,7 +113,7 @@ fn a_run_changes_settings_of_the_machine_and_restores_them() {
     assert_eq!(record.scenario.settings, ["cpu.statistics=17"]);
 
     // After SIGKILL, the next measurement restores the value.
-    let mut child = scratch.punctual(command).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut child = scratch.punctual(command).stdout(std::process::Stdio::null()).start();
     wait_until("the setting is changed", || now() == "17");
     child.kill().unwrap();
     child.wait().unwrap();

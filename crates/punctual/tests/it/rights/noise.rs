@@ -6,7 +6,7 @@ use record::{CauseKind, Evidence, Why};
 use stalls::{Stall, repeat_if_stalled};
 use sys::{clock::Clock, sched};
 
-use crate::harness::{Scratch, alone, last_cpu, signal, wait_until};
+use crate::harness::{Scratch, Start, alone, last_cpu, signal, wait_until};
 
 /// How long the CPU is taken.
 const LENGTHS_NS: [i64; 3] = [300_000, 1_000_000, 4_000_000];
@@ -39,7 +39,7 @@ fn find_gaps() {
     let cpu = last_cpu();
     let arguments =
         format!("measure noise --quiet --record a --cpus {cpu} --policy fifo:80 --threshold 50us --endless --blame");
-    let child = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(&arguments).stdout(Stdio::null()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     thread::sleep(Duration::from_millis(500));
     let taken = thread::Builder::new().name("taker".to_owned()).spawn(move || take(cpu)).unwrap().join().unwrap();

@@ -3,7 +3,7 @@
 
 use std::{
     os::fd::{AsFd, AsRawFd},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use record::{ClockTie, Record, State};
 use stalls::{Stall, repeat_if_stalled};
 
 use crate::{
-    harness::{PUNCTUAL, Run, alone, last_cpu, signal, wait_until},
+    harness::{PUNCTUAL, Run, Start, Started, alone, last_cpu, signal, wait_until},
     pair::Far,
 };
 
@@ -278,11 +278,11 @@ fn tso(ends: &VethPair) -> String {
 }
 
 /// Starts a run that changes a setting of the far interface.
-fn start_with_setting(ends: &VethPair, far: &Far) -> Child {
+fn start_with_setting(ends: &VethPair, far: &Far) -> Started {
     assert_eq!(tso(ends), "on");
     let _ = std::fs::remove_file(far.path().join("a.punctual.json"));
     let arguments = format!("udp --to {} --cpu 0 --endless --far-nic tso=off --far-load cpu", ends.far.address);
-    let child = pair(ends, far, &arguments).spawn().unwrap();
+    let child = pair(ends, far, &arguments).start();
     far.wait_for_responses();
     child
 }

@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::{Arc, Mutex, mpsc},
     thread,
     time::{Duration, Instant},
@@ -21,7 +21,7 @@ use sys::{
     usage::thread_cpu_time_ns,
 };
 
-use crate::harness::{PUNCTUAL, Scratch, alone, signal, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, Start, Started, alone, signal, wait_until};
 
 /// The CPU of the watched threads. Other tests take the last CPU offline, and some kernels (6.18) no longer trace the
 /// switches from the idle thread of a CPU that was offline.
@@ -31,7 +31,7 @@ const CPU: u32 = 0;
 fn watched(scratch: &Scratch, options: &str, work: impl FnOnce()) -> Record {
     let pid = std::process::id();
     let arguments = format!("measure process {pid} --quiet --record a --endless {options}");
-    let watching = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let watching = scratch.punctual(&arguments).stdout(Stdio::null()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     thread::sleep(Duration::from_millis(200));
     work();
@@ -41,7 +41,7 @@ fn watched(scratch: &Scratch, options: &str, work: impl FnOnce()) -> Record {
 }
 
 #[track_caller]
-fn ended(watching: Child, status: i32) {
+fn ended(watching: Started, status: i32) {
     signal(&watching, "INT");
     assert_eq!(watching.wait_with_output().unwrap().status.code(), Some(status));
 }
@@ -378,7 +378,7 @@ fn the_monitors_of_the_kernel_are_only_used_on_request() {
 fn a_running_program_is_watched_to_its_end_and_a_started_one_is_terminated() {
     let _alone = alone();
     let scratch = Scratch::new();
-    let mut sleeper = Command::new("sleep").arg("1").spawn().unwrap();
+    let mut sleeper = Command::new("sleep").arg("1").start();
     scratch.run(&format!("measure process {} --quiet --record a --duration 1m", sleeper.id())).expect_status(0);
     sleeper.wait().unwrap();
     let record = scratch.record();
@@ -559,7 +559,7 @@ fn a_cycle_that_does_not_end_and_a_crash_do_not_pass() {
     let watching = format!(
         "measure process {pid} --quiet --record a --duration 500ms --thread hangs --max-response 200ms --blame=off"
     );
-    let watching = scratch.punctual(&watching).stdout(Stdio::null()).spawn().unwrap();
+    let watching = scratch.punctual(&watching).stdout(Stdio::null()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     go.send(()).unwrap();
     hangs.join().unwrap();
@@ -578,7 +578,7 @@ fn probes_at_marks_are_removed_after_a_crash() {
     let program = compile_marked(&scratch, &[]);
     let tracefs = Tracefs::open().unwrap();
     let probes = || fs::read_to_string(tracefs.path("uprobe_events")).unwrap_or_default();
-    let mut watching = scratch.punctual("measure process --quiet --record a --").arg(&program).spawn().unwrap();
+    let mut watching = scratch.punctual("measure process --quiet --record a --").arg(&program).start();
     let own = format!("punctual_{}_", watching.id());
     wait_until("the marks are traced", || probes().matches(&own).count() == 2);
     watching.kill().unwrap();

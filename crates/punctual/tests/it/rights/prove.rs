@@ -8,7 +8,7 @@ use record::{
     proof::{CONTROL, Compares, Figure},
 };
 
-use crate::harness::{Scratch, alone, signal, skip, wait_until};
+use crate::harness::{Scratch, Start, alone, signal, skip, wait_until};
 
 /// The files that the changes write.
 const FILES: [&str; 2] = ["/proc/sys/vm/stat_interval", "/proc/sys/kernel/timer_migration"];
@@ -34,7 +34,7 @@ fn a_killed_search_restores_everything_and_can_be_resumed() {
     let before = values();
     let scratch = Scratch::new();
     let mut killed = scratch.punctual(&format!("{SEARCH} {ROUND}"));
-    let mut killed = killed.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut killed = killed.stdout(Stdio::null()).stderr(Stdio::null()).start();
     let rounds = || proof_in(scratch.path()).map_or(0, |proof| proof.rounds.len());
     wait_until("some rounds are measured", || rounds() >= 6);
     wait_until("a change is made", || values() != before);

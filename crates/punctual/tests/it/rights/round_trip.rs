@@ -2,7 +2,7 @@
 //! loses, doubles and swaps frames as requested.
 
 use std::{
-    process::{Child, Stdio},
+    process::Stdio,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
     time::Duration,
@@ -14,7 +14,7 @@ use record::{Carrier, Framing, Outcome, Record, RoundTrip, Series};
 use stalls::{Stall, repeat_if_stalled};
 use sys::udp::{DatagramSocket, Sender, Stamps};
 
-use crate::harness::{Run, Scratch, alone, signal, wait_until};
+use crate::harness::{Run, Scratch, Start, Started, alone, signal, wait_until};
 
 const ETHERTYPE: u16 = 0x88b5;
 
@@ -76,9 +76,9 @@ fn measure_both_ends() {
 }
 
 /// Starts `punctual mirror` at the far end, and waits until it answers.
-fn start_mirror(ends: &VethPair, scratch: &Scratch, more: &str) -> Child {
+fn start_mirror(ends: &VethPair, scratch: &Scratch, more: &str) -> Started {
     let mut mirror = scratch.punctual(&format!("mirror {} --json --ready ready {more}", ends.far.interface));
-    let start = || mirror.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = || mirror.stdout(Stdio::piped()).stderr(Stdio::piped()).start();
     let child = ends.far.namespace.run(start).unwrap();
     let ready = scratch.path().join("ready");
     wait_until("the mirror answers", || ready.exists());

@@ -5,7 +5,7 @@ use std::{
     fs,
     net::{IpAddr, UdpSocket},
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
     time::Duration,
@@ -24,7 +24,7 @@ use super::{
     round_trip::{address, of_class},
     xdp::has_program,
 };
-use crate::harness::{PUNCTUAL, Run, Scratch, alone, signal, wait_until};
+use crate::harness::{PUNCTUAL, Run, Scratch, Start, Started, alone, signal, wait_until};
 
 /// A stall after which a socket is full, so frames are lost.
 const NO_RESPONSE: Stall = Stall::Ordinary(Duration::from_millis(200));
@@ -79,9 +79,9 @@ fn both_ends_here_lose_nothing_and_have_no_times_of_the_kernel() {
 }
 
 /// Starts an answering end at the far end, and waits until it answers.
-fn start(ends: &VethPair, scratch: &Scratch, arguments: &str) -> Child {
+fn start(ends: &VethPair, scratch: &Scratch, arguments: &str) -> Started {
     let mut command = scratch.punctual(&format!("{arguments} --json --ready ready"));
-    let start = || command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = || command.stdout(Stdio::piped()).stderr(Stdio::piped()).start();
     let child = ends.far.namespace.run(start).unwrap();
     let ready = scratch.path().join("ready");
     wait_until("the far end answers", || ready.exists());
@@ -370,7 +370,7 @@ fn the_program_is_detached_when_an_end_is_killed() {
         let run =
             format!("measure round-trip near --to {to} --transport xdp --duration 1m --quiet --record a --blame=off");
         let mut command = scratch.punctual(&run);
-        let mut asking = ends.near.namespace.run(|| command.spawn().unwrap()).unwrap();
+        let mut asking = ends.near.namespace.run(|| command.start()).unwrap();
         wait_until("the record exists", || scratch.record_path().exists());
         wait_until("both programs are attached", || has_program(&ends.near) && has_program(&ends.far));
         // Another measurement finds the program.

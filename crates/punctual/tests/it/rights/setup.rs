@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use super::super::harness::{PUNCTUAL, Scratch};
+use super::super::harness::{PUNCTUAL, Scratch, Start};
 
 /// The user `nobody`.
 const NOBODY: u32 = 65_534;
@@ -47,7 +47,7 @@ fn a_journal_gives_a_user_no_rights_over_threads_of_others() {
     assert!(setup.status.success(), "{}", String::from_utf8_lossy(&setup.stderr));
     let folder = scratch.path().join("runtime/punctual");
     fs::create_dir_all(&folder).unwrap();
-    let mut of_root = Command::new("sleep").arg("60").spawn().unwrap();
+    let mut of_root = Command::new("sleep").arg("60").start();
     let (thread, boot) = (of_root.id(), fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap());
     let cpus = sys::sched::affinity_of(Some(thread)).unwrap();
     let journal = serde_json::json!({

@@ -5,12 +5,12 @@ use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use record::{Record, ShieldMeans};
 
-use crate::harness::{PUNCTUAL, Scratch, alone, signal, skip, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, Start, Started, alone, signal, skip, wait_until};
 
 /// The last CPU online. Not by the affinity of this process, which the shield of another run narrows.
 fn last_cpu() -> u32 {
@@ -19,14 +19,14 @@ fn last_cpu() -> u32 {
 }
 
 /// Busy tasks to move: a shell with two children that spin and sleep, and a shell that is pinned to the shielded CPU.
-struct BusyTasks(Vec<Child>);
+struct BusyTasks(Vec<Started>);
 
 impl BusyTasks {
     fn start() -> Self {
         assert!(last_cpu() > 0, "needs a second CPU");
         wait_until("no other run shields CPUs", || journals() == 0);
         let spin = "while true; do i=0; while [ $i -lt 500 ]; do i=$((i+1)); done; sleep 0.02; done";
-        let shell = |script: &str| Command::new("sh").args(["-c", script]).spawn().expect("sh runs");
+        let shell = |script: &str| Command::new("sh").args(["-c", script]).start();
         let pinned = format!("taskset -pc {} $$ > /dev/null; {spin}", last_cpu());
         let tasks = Self(vec![shell(&format!("({spin}) & ({spin}) & wait")), shell(&pinned)]);
         let pin = tasks.0[1].id();
@@ -143,9 +143,9 @@ fn cpusets_below(folder: &Path, depth: u32, sets: &mut Vec<String>) {
 }
 
 /// Starts a run on the shielded last CPU. Its record exists once the shield is up.
-fn start(scratch: &Scratch, options: &str) -> Child {
+fn start(scratch: &Scratch, options: &str) -> Started {
     let arguments = format!("measure timer --quiet --record a --shield {} {options}", last_cpu());
-    let child = scratch.punctual(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = scratch.punctual(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     child
 }
@@ -286,7 +286,7 @@ fn a_killed_run_is_undone_wherever_it_was_killed_and_without_its_journal() {
         let scratch = Scratch::new();
         let arguments = format!("measure timer --quiet --no-record --blame --endless --shield {}", last_cpu());
         let mut command = scratch.punctual(&arguments);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).start();
         let process = child.id();
         wait_until("the shield begins", || !left_by(process).is_empty() || child.try_wait().unwrap().is_some());
         std::thread::sleep(std::time::Duration::from_millis(round * 25));
@@ -338,9 +338,9 @@ fn another_thread_on_the_shielded_cpu_makes_the_run_invalid() {
     wait_until("no other run shields CPUs", || journals() == 0);
     let (scratch, cpu) = (Scratch::new(), last_cpu());
     let options = format!("measure timer --quiet --record a --period 1ms --duration 4s --shield {cpu}");
-    let mut child = scratch.punctual(&options).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = scratch.punctual(&options).stdout(Stdio::null()).start();
     wait_until("it measures", || scratch.record_path().exists());
-    let mut busy = Command::new("sh").args(["-c", "while true; do :; done"]).spawn().unwrap();
+    let mut busy = Command::new("sh").args(["-c", "while true; do :; done"]).start();
     // A shield by cpusets of control groups v1 moves all tasks of the topmost group, but it does not close that group.
     let _ = fs::write("/sys/fs/cgroup/cpuset/tasks", busy.id().to_string());
     let entered = sys::sched::set_affinity_of(Some(busy.id()), &[cpu]).is_ok();

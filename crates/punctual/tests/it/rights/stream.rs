@@ -4,7 +4,7 @@ use std::{
     ops::Range,
     os::unix::net::UnixDatagram,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering::Relaxed},
@@ -30,7 +30,7 @@ use sys::{
     sched,
 };
 
-use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, skip, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, Start, Started, alone, last_cpu, signal, skip, wait_until};
 
 pub fn talker(record: &Record) -> (&Series, &record::Talker) {
     let found = record.series.iter().find_map(|series| Some((series, series.kind.talker()?)));
@@ -322,7 +322,7 @@ fn find_delays() {
         "measure stream --self --quiet --record a --cpu {cpu} --policy fifo:80 --wakeup-offset 30us --threshold 300us \
          --blame=off --endless"
     );
-    let child = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(&arguments).stdout(Stdio::null()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     thread::sleep(Duration::from_millis(300));
     let delays = thread::spawn(move || take(cpu)).join().unwrap();
@@ -453,14 +453,14 @@ fn count_faults() {
 }
 
 /// Starts the command in one end of the cable, with the `/sys` of that end.
-pub fn inside(end: &VethEnd, scratch: &Scratch, arguments: &str) -> Child {
+pub fn inside(end: &VethEnd, scratch: &Scratch, arguments: &str) -> Started {
     let script = format!("mount -t sysfs sysfs /sys && exec {PUNCTUAL} {arguments}");
     let start = || {
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &script]).current_dir(scratch.path()).stdout(Stdio::null());
-        command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()
+        command.stdin(Stdio::null()).stderr(Stdio::piped()).start()
     };
-    end.namespace.run(start).unwrap().expect("unshare, of util-linux")
+    end.namespace.run(start).unwrap()
 }
 
 #[test]
@@ -562,7 +562,7 @@ fn a_lost_synchronisation_is_reported_and_makes_presentation_times_uncertain() {
     let script = format!("mount --bind {} /run && exec {PUNCTUAL} {talk}", run.path().display());
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script]).current_dir(scratch.path()).stdout(Stdio::null());
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("unshare, of util-linux");
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).start();
     thread::sleep(Duration::from_millis(700));
     assert!(child.try_wait().unwrap().is_none() && !scratch.record_path().exists(), "it waits for the clock");
     offset_ns.store(200, Relaxed);

@@ -13,7 +13,7 @@ use record::{Campaign, Record, State};
 use stalls::{Stall, repeat_if_stalled};
 use sys::sched::{self, Policy};
 
-use crate::harness::{Scratch, alone, last_cpu, signal_process, skip, threads, wait_until};
+use crate::harness::{Scratch, Start, alone, last_cpu, signal_process, skip, threads, wait_until};
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 
@@ -22,7 +22,7 @@ const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 fn changed(status: i32, options: &str, change: impl FnOnce(&Child)) -> Record {
     let scratch = Scratch::new();
     let arguments = format!("measure timer --quiet --record a --period 1ms --duration 5s {options}");
-    let child = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(&arguments).stdout(Stdio::null()).start();
     wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
     sleep(Duration::from_secs(1));
     change(&child);
@@ -97,7 +97,7 @@ fn only_measuring_threads_are_realtime_below_chrt() {
     let plain = scratch.punctual("measure timer --quiet --record a --period 1ms --duration 2s --cpus 0");
     let mut command = Command::new("chrt");
     command.args(["-f", "60"]).arg(plain.get_program()).args(plain.get_args()).current_dir(scratch.path());
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).start();
     wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
     wait_until("it has its policy", || sched::policy_of(measuring_thread(&child, 0)).unwrap() == Policy::Fifo(90));
     for path in threads(&child).iter().filter(|path| !comm(path).starts_with("timer/")) {
@@ -187,8 +187,7 @@ fn a_change_in_a_run_of_less_than_a_second_makes_it_invalid() {
     let child = scratch
         .punctual("measure timer --quiet --record a --period 1ms --duration 400ms --cpus 0")
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+        .start();
     wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
     wait_until("it has its policy", || sched::policy_of(measuring_thread(&child, 0)).unwrap() == Policy::Fifo(90));
     sleep(Duration::from_millis(150));
@@ -217,8 +216,7 @@ fn a_killed_load_makes_the_run_of_a_watched_program_invalid() {
     let child = scratch
         .punctual("measure process --quiet --record a --load cpu --duration 2s -- sleep 5")
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+        .start();
     wait_until("the run began", || scratch.record_path().exists());
     // The command is also a child.
     let is_load = |id: &String| fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap().contains("__load");
@@ -234,7 +232,7 @@ fn a_reason_names_the_cell_of_a_matrix() {
     let _alone = alone();
     let scratch = Scratch::new();
     let arguments = "measure threads --matrix --quiet --record a --cpus 0 --cell-duration 3s --load cpu --blame=off";
-    let child = scratch.punctual(arguments).stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(arguments).stdout(Stdio::null()).start();
     wait_until("a load runs", || !loads(&child).is_empty());
     sleep(Duration::from_millis(200));
     signal_process(&loads(&child)[0], "KILL");
@@ -338,7 +336,7 @@ fn a_stall_in_progress_at_the_stop_is_counted() {
     }
     let scratch = Scratch::new();
     let command = "measure timer --quiet --record a --period 10ms --endless --cpus 0";
-    let child = scratch.punctual(command).stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(command).stdout(Stdio::null()).start();
     wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
     sleep(Duration::from_secs(1));
     let spinning = occupy(0, Duration::from_millis(2500));
@@ -363,7 +361,7 @@ fn an_invalid_scenario_of_a_campaign_keeps_its_reason_and_status() {
         "name = \"c\"\nrest = \"0s\"\n[probe]\nperiod = \"1ms\"\nduration = \"3s\"\n[[placement]]\nname = \"p\"\ncpus = \"{cpu}\"\n"
     );
     fs::write(scratch.path().join("c.toml"), file).unwrap();
-    let child = scratch.punctual("run c.toml --quiet --dir d").stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual("run c.toml --quiet --dir d").stdout(Stdio::null()).start();
     wait_until("a thread measures", || threads(&child).iter().any(|path| comm(path).starts_with("timer/")));
     sleep(Duration::from_secs(1));
     sched::set_affinity_of(Some(measuring_thread(&child, cpu)), &[0]).unwrap();

@@ -16,7 +16,7 @@ use sys::{
     sched::{self, Policy},
 };
 
-use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, skip, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, Start, alone, last_cpu, skip, wait_until};
 
 /// A stall that changes the mean of 2 s of round trips by a few per cent, because not all round trips have all parts.
 const UNEVEN: Stall = Stall::Realtime(Duration::from_micros(500));
@@ -126,7 +126,7 @@ fn delay_the_answering_thread() {
     let scratch = Scratch::new();
     let options = "--echo-cpu 0 --threshold 2ms --blame=off --duration 7s";
     let command = format!("measure udp --self --quiet --record a --cpu {} {options}", last_cpu());
-    let child = scratch.punctual(&command).stdout(Stdio::null()).spawn().unwrap();
+    let child = scratch.punctual(&command).stdout(Stdio::null()).start();
     wait_until("the record exists", || scratch.record_path().exists());
     let occupied = thread::spawn(occupy_again_and_again).join().unwrap();
     assert!(child.wait_with_output().unwrap().status.success());

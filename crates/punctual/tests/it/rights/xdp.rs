@@ -2,7 +2,6 @@
 
 use std::{
     net::UdpSocket,
-    process::Child,
     time::{Duration, Instant},
 };
 
@@ -17,7 +16,7 @@ use sys::{
 };
 
 use super::stream::{assert_all_frames_counted, inside, listener, stream_from, talker};
-use crate::harness::{Scratch, alone, signal, wait_until};
+use crate::harness::{Scratch, Started, alone, signal, wait_until};
 
 #[test]
 fn sent_frames_are_received_or_counted_as_lost() {
@@ -83,7 +82,7 @@ pub fn has_program(end: &VethEnd) -> bool {
 }
 
 /// Starts a listener in the far end and waits until its program is attached.
-fn start_listener(ends: &VethPair, scratch: &Scratch) -> Child {
+fn start_listener(ends: &VethPair, scratch: &Scratch) -> Started {
     assert!(!has_program(&ends.far));
     let child = inside(&ends.far, scratch, "measure stream listen far --receive xdp --quiet --record a --blame=off");
     wait_until("the program is attached", || has_program(&ends.far));
