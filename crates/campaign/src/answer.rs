@@ -7,12 +7,12 @@ use std::{
 };
 
 use loads::{LoadSpec, Running};
-use machine::{CpuList, Root, Shield, usable_cpus};
+use machine::{CpuList, Root, Shield, nic::outgoing_interface, usable_cpus};
 use probes::{
     guard::Heartbeat,
     round_trip::{Echo, EchoSettings, Port, Requests, RoundTripError},
 };
-use record::{Answered, Granted, Phase, Record, Scenario};
+use record::{Answered, Caveat, Granted, Phase, Record, Scenario};
 use sys::{clock::Clock, memory, udp::DatagramSocket};
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     nic,
     phase::elapsed_ns,
     plan::NicPlan,
-    probe::with_shield,
+    probe::{round_trip::Xdp, with_shield},
     run::{begin, hold_awake, leave_measured_cpus},
     shielded::{self, start_loads},
     supervisor::Supervisor,
@@ -43,6 +43,8 @@ pub struct AnswerPlan {
     pub hold_cpu_awake: bool,
     /// Settings of the interface on the route to the measuring end.
     pub nic: NicPlan,
+    /// AF_XDP on that interface; `None` to answer by the socket.
+    pub xdp: Option<Xdp>,
     /// Address of the measuring end.
     pub asking: IpAddr,
     /// The punctual binary, which runs itself for each load.
@@ -54,6 +56,8 @@ pub struct AnswerPlan {
 pub struct Answering {
     echo: Echo,
     address: SocketAddr,
+    /// Copy mode and hook of AF_XDP.
+    transport: Option<String>,
     granted: Granted,
     record: Record,
     began: Instant,
@@ -64,11 +68,12 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// Starts to answer on `socket`. If the kernel refuses a right, the record becomes invalid and the answering goes
+    /// Starts to answer on `socket`, or by AF_XDP for its address. If the kernel refuses a right, the record becomes invalid and the answering goes
     /// on.
     ///
     /// # Errors
-    /// A CPU or the interface does not exist, CPUs cannot be shielded, or a load or the thread cannot be started.
+    /// A CPU or the interface does not exist, the interface cannot be used with AF_XDP, CPUs cannot be shielded, or a load or
+    /// the thread cannot be started.
     pub fn start(socket: DatagramSocket, plan: &AnswerPlan, root: &Root) -> Result<Self, RunError> {
         let settings = plan.settings;
         let nic_wanted = nic::wanted_towards(&plan.nic, plan.asking)?;
@@ -85,7 +90,10 @@ impl Answering {
         let asked_loads = plan.loads.iter().map(ToString::to_string).collect();
         record.phases = vec![Phase { name: "answer".to_owned(), asked_loads, ..Phase::default() }];
         let address = socket.local_address().map_err(RoundTripError::Spawn)?;
-        let start = || Echo::start(Port::Socket(socket), Requests::Datagrams, settings).map_err(RoundTripError::Spawn);
+        let port = plan.open(socket, address)?;
+        let (transport, notes) = port.to_record();
+        record.caveats.extend(notes.into_iter().map(|text| Caveat { kind: "xdp".to_owned(), text }));
+        let start = || Echo::start(port, Requests::Datagrams, settings).map_err(RoundTripError::Spawn);
         let echo = with_shield(shield, settings.cpu, start)??;
         if pinned.is_some() {
             leave_measured_cpus(root, &cpus);
@@ -107,7 +115,7 @@ impl Answering {
             .with_shield(changes.shield.as_ref().map(Shield::watch))
             .with_settings(changes.watches())
             .with_heartbeat(Heartbeat::start().map_err(RoundTripError::Spawn)?);
-        Ok(Self { echo, address, granted, record, began: Instant::now(), supervisor, loads, changes })
+        Ok(Self { echo, address, transport, granted, record, began: Instant::now(), supervisor, loads, changes })
     }
 
     /// The address that it answers on.
@@ -144,6 +152,7 @@ impl Answering {
         self.changes.undo(&mut record);
         let answered = Answered {
             address: self.address.to_string(),
+            transport: self.transport,
             answered: counts.answered - counts.greetings,
             greetings: counts.greetings,
             strangers: counts.strangers,
@@ -157,6 +166,13 @@ impl Answering {
 }
 
 impl AnswerPlan {
+    /// The port that receives the datagrams for `address`, which is that of the socket.
+    fn open(&self, socket: DatagramSocket, address: SocketAddr) -> Result<Port, RunError> {
+        let Some(xdp) = self.xdp else { return Ok(Port::Socket(socket)) };
+        let interface = outgoing_interface(self.asking)?;
+        xdp.open_echo(&interface, address, socket).map_err(|refusal| RunError::Prepare(refusal.into()))
+    }
+
     /// The CPUs for loads that name none; `cpus` are those of the answering thread.
     fn load_cpus(&self, cpus: &CpuList, root: &Root) -> Result<CpuList, RunError> {
         Ok(match (&self.load_cpus, &self.shield) {

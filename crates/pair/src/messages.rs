@@ -3,7 +3,7 @@
 use record::{Reason, visible::one_line};
 
 /// Replacements: the text in messages of the far end, and the text for users of the near end.
-const REPLACEMENTS: [(&str, &str); 9] = [
+const REPLACEMENTS: [(&str, &str); 10] = [
     ("run as root", "log in there as root, or use --far-sudo"),
     ("start as root (sudo)", "log in there as root, or use --far-sudo"),
     // Also matches --load-cpus.
@@ -14,6 +14,7 @@ const REPLACEMENTS: [(&str, &str); 9] = [
     (" --irq-priority", " --far-irq-priority"),
     (" --receive", " --far-receive"),
     (" --queue", " --far-queue"),
+    (": measure by sockets, without xdp", ": leave out xdp at the far end"),
 ];
 
 /// Reasons that disappear with root privileges on the far machine.
@@ -46,6 +47,7 @@ mod tests {
             ("CPUs with --load-cpus LIST or --load cpu@1", "CPUs with --far-load-cpus LIST or --far-load cpu@1"),
             ("name another with --queue", "name another with --far-queue"),
             ("see there, or leave out --irq-priority", "see there, or leave out --far-irq-priority"),
+            ("cannot bind: measure by sockets, without xdp", "cannot bind: leave out xdp at the far end"),
             ("use a shorter period", "use a shorter period"),
         ] {
             assert_eq!(translate(text), expected);

@@ -69,6 +69,9 @@ pub struct FarAsked {
     /// Source of a listener's frames: `xdp`; absent for a socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive: Option<String>,
+    /// Transport of an answering end: `xdp`; absent for a socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
     /// Queue of the interface for `xdp`; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<u32>,
@@ -82,6 +85,9 @@ pub struct FarAsked {
 pub struct Answered {
     /// Address and port that it answered on.
     pub address: String,
+    /// Copy mode and hook of AF_XDP: `xdp copy native`; absent if it answered by a socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
     /// Datagrams that were received and answered; duplicates count each time.
     pub answered: u64,
     /// Greetings answered before the first slot.

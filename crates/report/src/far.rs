@@ -45,10 +45,11 @@ pub fn set(far: &Far) -> String {
 
 /// Datagrams that the far end answered. The losses of each direction follow if the counts allow to separate them.
 pub fn answered(record: &Record, far: &Far) -> String {
-    let Some(Answered { address, answered, strangers, failed, rests, .. }) = &far.answered else {
+    let Some(Answered { address, transport, answered, strangers, failed, rests, .. }) = &far.answered else {
         return String::new();
     };
-    let mut text = format!("{} datagrams on {address}", grouped(*answered));
+    let by = transport.as_ref().map_or_else(String::new, |transport| format!(" by {transport}"));
+    let mut text = format!("{} datagrams on {address}{by}", grouped(*answered));
     let trips = record.series.iter().find_map(|series| Some((series, series.kind.round_trip()?)));
     if let Some((series, trips)) = trips {
         text += &format!(", of {} sent", grouped(trips.sent));

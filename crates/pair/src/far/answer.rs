@@ -2,7 +2,10 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
-use campaign::{AnswerPlan, Answering, SELF_EXE, probe::best_cpu};
+use campaign::{
+    AnswerPlan, Answering, SELF_EXE,
+    probe::{best_cpu, round_trip::Xdp},
+};
 use machine::{CpuList, Root};
 use probes::round_trip::EchoSettings;
 use record::FarAsked;
@@ -45,10 +48,15 @@ fn plan(ask: &EchoTask, asked: &FarAsked) -> Result<AnswerPlan, Failure> {
         load_cpus: asked.load_cpus.as_deref().map(str::parse).transpose()?,
         hold_cpu_awake: asked.hold_cpu_awake,
         nic: common::nic(asked)?,
+        xdp: asked.transport.as_deref().map(|mode| xdp(mode, asked.queue)).transpose()?,
         asking: ask.asking,
         executable: PathBuf::from(SELF_EXE),
         shield,
     })
+}
+
+fn xdp(mode: &str, queue: Option<u32>) -> Result<Xdp, String> {
+    Ok(Xdp { mode: mode.parse()?, queue: queue.unwrap_or_default() })
 }
 
 /// Binds the requested port, or another one if it is in use.

@@ -112,7 +112,7 @@ const SHARED_COMMANDS: [(&[&str], &str); 5] = [
 ];
 
 /// Options that share a row, with its text, on a page that has too many rows.
-const SHARED: [(&[&str], &str); 21] = [
+const SHARED: [(&[&str], &str); 22] = [
     (&["hold-cpu-awake", "setting"], "Keep CPUs awake, or change ID[=VALUE]"),
     (&["on-spike", "on-spike-once"], "trace, stop, command:CMD, signal:NAME:PID"),
     (&["json", "full", "quiet"], "JSON, all figures, or only the first sentence"),
@@ -128,6 +128,7 @@ const SHARED: [(&[&str], &str); 21] = [
     (&["ssh", "far-sudo"], "Connect with this command, start with `sudo -n`"),
     (&["far-binary", "far-command"], "Copy or start this on the far end"),
     (&["far-cpu", "far-policy"], "Use this CPU and policy on the far end"),
+    (&["far-transport", "far-queue"], "Answer by socket, xdp, xdp-zerocopy, ..."),
     (&["far-receive", "far-queue"], "Listen by socket, xdp, xdp-zerocopy, ..."),
     (&["receive", "queue"], "Listen by socket, xdp, xdp-zerocopy or xdp-generic"),
     (&["transport", "queue"], "Bypass the network stack by AF_XDP, on this queue"),

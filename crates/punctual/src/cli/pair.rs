@@ -158,6 +158,14 @@ pub struct PairUdp {
     /// The way through this machine.
     #[command(flatten)]
     pub transport: Transport,
+    /// By xdp, xdp-zerocopy, xdp-generic [default: socket].
+    ///
+    /// The far end answers by AF_XDP, past the network stack of the far machine, on its interface to this one.
+    #[arg(long, value_name = "HOW")]
+    pub far_transport: Option<StreamReceive>,
+    /// With xdp, use this far interface queue [default: 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
+    pub far_queue: Option<u32>,
     /// Options shared with `measure udp`.
     #[command(flatten)]
     pub shared: RoundTripOptions,
@@ -175,7 +183,7 @@ pub struct PairStream {
     /// From xdp, xdp-zerocopy, xdp-generic [default: socket].
     #[arg(long, value_name = "FROM")]
     pub far_receive: Option<StreamReceive>,
-    /// With xdp, use this interface queue [default: 0].
+    /// With xdp, use this far interface queue [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
     pub far_queue: Option<u32>,
     /// Options shared with `measure stream`.
@@ -229,6 +237,20 @@ pub struct PairInterrupt {
     /// The extent of the printed result.
     #[command(flatten)]
     pub extent: Extent,
+}
+
+impl PairUdp {
+    /// AF_XDP mode of the answering end; `None` for a socket.
+    ///
+    /// # Errors
+    /// A queue without AF_XDP.
+    pub fn far_xdp(&self) -> Result<Option<XdpMode>, Usage> {
+        let mode = self.far_transport.and_then(StreamReceive::xdp);
+        if self.far_queue.is_some() && mode.is_none() {
+            return Err(Usage("--far-queue needs xdp: leave it out, or add --far-transport xdp".to_owned()));
+        }
+        Ok(mode)
+    }
 }
 
 impl PairStream {

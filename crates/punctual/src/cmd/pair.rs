@@ -50,7 +50,7 @@ pub fn serve(options: &Far) -> anyhow::Result<u8> {
 fn measure_udp(options: &Pair, udp: &PairUdp) -> anyhow::Result<u8> {
     // The far end reports its address when it has started; until then the peer is a placeholder.
     let peer = Peer::Echo(Address { host: options.host.clone(), port: UDP_PORT });
-    let xdp = udp.transport.xdp()?;
+    let (xdp, far_xdp) = (udp.transport.xdp()?, udp.far_xdp()?);
     let probe = RoundTripProbe { peer, allow_fragments: udp.allow_fragments, xdp, ..RoundTripProbe::default() };
     let mut ready = round_trip::Ready::prepare(&udp.shared, probe)?;
     let output_options = udp.shared.common.output;
@@ -63,7 +63,9 @@ fn measure_udp(options: &Pair, udp: &PairUdp) -> anyhow::Result<u8> {
     };
     let no_route = || format!("no route to {bind}: name another address with --to");
     let task = Task::Echo(EchoTask::at(bind).with_context(no_route)?);
-    let address = start(&mut near, task, options.far.request(ECHO_POLICY), output_options)?;
+    let transport = far_xdp.map(|xdp| xdp.to_string());
+    let request = FarAsked { transport, queue: udp.far_queue, ..options.far.request(ECHO_POLICY) };
+    let address = start(&mut near, task, request, output_options)?;
     ready.probe.peer = Peer::Echo(address.unwrap_or(bind).into());
     measure(&ready.plan()?, near, output_options, |record| ready.deliver(record))
 }

@@ -60,7 +60,7 @@ impl Xdp {
 
     /// Opens both directions for the datagrams that arrive on an interface for `own`. `reserved` is the socket that has its
     /// port.
-    pub(super) fn open_echo(
+    pub(crate) fn open_echo(
         self,
         interface: &str,
         own: SocketAddr,

@@ -268,6 +268,53 @@ fn the_far_end_of_round_trips_is_shielded_and_refusals_are_reported_at_once() {
     far.assert_nothing_is_left();
 }
 
+#[test]
+fn the_far_end_answers_by_af_xdp_on_request() {
+    let _alone = alone();
+    repeat_if_stalled(Stall::Ordinary(Duration::from_millis(50)), || {
+        let ends = VethPair::create().unwrap();
+        let far = machine_at(&ends.far, "");
+        let to = ends.far.address;
+        let arguments = format!("udp --to {to} --samples 300 --period 1ms --transport xdp-generic --far-transport xdp");
+        let run = Run(pair(&ends, &far, &arguments).output().unwrap());
+        run.expect_status(0);
+        far.assert_nothing_is_left();
+        let record = far.record();
+        let far_end = record.far.as_ref().unwrap();
+        assert_eq!((far_end.asked.transport.as_deref(), far_end.asked.queue), (Some("xdp"), None));
+        let answered = far_end.answered.as_ref().unwrap();
+        assert_eq!((answered.transport.as_deref(), answered.answered), (Some("xdp copy native"), 300));
+        let trips = record.series.iter().find_map(|series| series.kind.round_trip()).expect("round trips");
+        assert_eq!((trips.transport.as_deref(), trips.peer_xdp), (Some("xdp copy generic"), true));
+        assert!(trips.parts.peer_wake.is_none() && trips.lost == 0, "{trips:?}");
+        let show = ["show", "--full", "a.punctual.json"];
+        let shown = Run(Command::new(PUNCTUAL).args(show).current_dir(far.path()).output().unwrap()).stdout();
+        assert!(shown.contains("by xdp copy native"), "{shown}");
+    });
+}
+
+#[test]
+fn the_far_end_refuses_af_xdp_where_it_cannot_use_it() {
+    let _alone = alone();
+    let ends = VethPair::create().unwrap();
+    let far = machine_at(&ends.far, "");
+    for (options, status, error) in [
+        ("--far-transport xdp --far-queue 7", 1, "error: board-b: far has no queue 7"),
+        ("--far-transport xdp-zerocopy", 1, "error: board-b: the driver of far does not support zero-copy"),
+        ("--far-queue 0", 64, "--far-queue needs xdp: leave it out, or add --far-transport xdp"),
+    ] {
+        let arguments = format!("udp --to {} --samples 9 --no-record {options}", ends.far.address);
+        let words = inside(&ends.near);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg(PUNCTUAL).current_dir(far.path());
+        command.args(far.pair(&format!("--far-binary {PUNCTUAL} {arguments}")).get_args());
+        let run = Run(command.output().unwrap());
+        run.expect_status(status);
+        assert!(run.stderr().contains(error), "{options}: {}", run.stderr());
+        far.assert_nothing_is_left();
+    }
+}
+
 /// The state of TCP segmentation offload of the far interface: a hold that sets the present value changes nothing.
 fn tso(ends: &VethPair) -> String {
     let ask = || {
