@@ -6,7 +6,7 @@ use record::{
     OneWay, ReceivedStream, Record, Series, Stream, StreamIdentity, Talker, counted, grouped,
 };
 
-use crate::blame::unsigned;
+use crate::{blame::unsigned, words::capitalized};
 
 /// The texts and figures of one end of a stream.
 #[derive(Debug, Default)]
@@ -21,8 +21,12 @@ pub(crate) struct EndSummary {
     pub streams: Vec<[String; 5]>,
     /// Times: name, four percentiles and the largest.
     pub times: Vec<[String; 6]>,
+    /// Figures of presentation times; empty without a common clock.
+    pub presentation: Vec<Figure>,
     /// The explanation below the figures.
     pub remarks: String,
+    /// The destination addresses that MAAP claimed; empty without it.
+    pub addresses: String,
     /// The calibration of the wake-up offset; empty if the offset was given.
     pub calibration: String,
     /// Late frames by wake-up offset: offset, count, share and spin time; true for the offset of the run.
@@ -139,15 +143,17 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
         first: vec![("Late packets", late_packets(talker.late_packets)), ("Max delta", exactly)],
         figures: of_frames(talker),
         streams: Vec::new(),
+        presentation: Vec::new(),
         times: vec![times("sent after the slot began", &talker.send, talker.max_delta_ns)],
-        remarks: format!(
+        remarks: capitalized(&format!(
             "{of_several}woke {how}; Late packets: sent more than {}, half a period, after their slots; late: more than {}; missed slots: slots without a frame; too close: sent \
                          less than half a period after the frame before; mode {}{}",
             unsigned(series.period_ns / 2),
             unsigned(talker.tolerance_ns),
             talker.mode,
-            kernel_handling(talker) + &talker.maap.as_ref().map(claimed_addresses).unwrap_or_default()
-        ),
+            kernel_handling(talker)
+        )),
+        addresses: talker.maap.as_ref().map(claimed_addresses).unwrap_or_default(),
         calibration: calibration(talker),
         curve: curve(series, talker),
     }
@@ -222,9 +228,9 @@ fn claimed_addresses(maap: &Maap) -> String {
     };
     let returns = match maap.link_returns {
         0 => String::new(),
-        count => format!("; the link returned {}, and the addresses were probed again", counted(count, "time")),
+        count => format!(" The link returned {}, and the addresses were probed again.", counted(count, "time")),
     };
-    format!("; MAAP claimed {}{conflicts}{returns}", claimed.join(", then "))
+    format!("MAAP claimed {}{conflicts}.{returns}", claimed.join(", then "))
 }
 
 /// The first texts of a list, and the number of others.
@@ -315,13 +321,14 @@ fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
         figures: of_frames_received(listener),
         streams: received_streams(listener),
         times: rows,
+        presentation: presentation_figures(listener),
         remarks: format!("{}. 1722.1: {}", how_to_read(listener), counters(listener)),
         ..EndSummary::default()
     }
 }
 
 fn of_frames_received(listener: &Listener) -> Vec<Figure> {
-    let mut figures = vec![
+    vec![
         count("frames", listener.frames),
         bad("lost", listener.lost),
         count("bursts", listener.loss_bursts),
@@ -331,7 +338,11 @@ fn of_frames_received(listener: &Listener) -> Vec<Figure> {
         bad("too close", listener.window_violations),
         bad("wrong tag", listener.wrong_tag),
         count("other streams", listener.other_streams),
-    ];
+    ]
+}
+
+fn presentation_figures(listener: &Listener) -> Vec<Figure> {
+    let mut figures = Vec::new();
     if let Some(margin) = listener.one_way.as_ref().and_then(|one_way| one_way.margin.as_ref()) {
         figures.push(Figure {
             name: "margin",
@@ -371,8 +382,8 @@ fn has_stamps(listener: &Listener) -> bool {
 fn how_to_read(listener: &Listener) -> String {
     let from = if has_stamps(listener) { String::new() } else { format!(", by {}", listener.from) };
     let mut text = format!(
-        "waiting: {}{from}; max delta: longest time between two frames as read; too close: less than half a period \
-                 after the frame before",
+        "waiting: {}{from}; Late packets: read more than one and a half periods after the frame before; max delta: longest \
+         time between two frames as read; too close: less than half a period after the frame before",
         listener.wait
     );
     if listener.lost > 0 {

@@ -224,7 +224,8 @@ pub(crate) fn reason_sentence(record: &Record, reason: &str) -> String {
 /// The text with a capital at the start, unless it starts with a name such as `audio-48k-64:` or `i915`.
 pub(crate) fn capitalized(text: &str) -> String {
     let first_word = text.split(' ').next().unwrap_or_default();
-    let is_name = !first_word.trim_end_matches([',', '.', ';']).chars().all(char::is_alphabetic);
+    let is_name =
+        first_word != "real-time" && !first_word.trim_end_matches([',', '.', ';']).chars().all(char::is_alphabetic);
     let mut letters = text.chars();
     match letters.next() {
         Some(first) if !is_name => first.to_uppercase().chain(letters).collect(),
@@ -266,6 +267,7 @@ mod tests {
     fn completes_sentences() {
         assert_eq!(["", "why not", "Done."].map(sentence), ["", "Why not.", "Done."]);
         assert_eq!(sentence("audio-48k-64: 2 ms late"), "audio-48k-64: 2 ms late.");
+        assert_eq!(sentence("real-time throttling"), "Real-time throttling.");
         assert_eq!(["3", "0-3", "1,3"].map(cpus), ["CPU 3", "CPUs 0-3", "CPUs 1,3"]);
     }
 }

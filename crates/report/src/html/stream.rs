@@ -18,12 +18,18 @@ pub fn sections(record: &Record) -> Vec<Part> {
 
 fn view(series: &Series) -> Option<Part> {
     let end = summarize(series)?;
-    let names: Vec<&str> = end.figures.iter().map(|figure| figure.name).collect();
-    let figures = end.figures.iter().map(|figure| figure.text.clone()).collect();
+    let figures = end.figures.iter().map(|figure| (figure.name, figure.text.clone()));
+    // The figures of a talker contain its largest delta, too.
+    let is_repeated = |name: &str| end.figures.iter().any(|figure| figure.name.eq_ignore_ascii_case(name));
+    let first = end.first.into_iter().filter(|(name, _)| !is_repeated(name));
+    let (names, figures): (Vec<_>, Vec<_>) = first.chain(figures).unzip();
     let curve = end.curve.into_iter().map(|(cells, _)| cells.to_vec());
     let measured = end.times.into_iter().filter(|[_, times @ ..]| times.iter().any(|time| time != "-"));
+    let presentation = end.presentation.into_iter().map(|figure| (figure.name, figure.text));
+    let (names_of_presentation, presentation): (Vec<_>, Vec<_>) = presentation.unzip();
     let mut tables = vec![
         Table::plain("Frames", &names, vec![figures]),
+        Table::plain("Presentation times", &names_of_presentation, vec![presentation]),
         Table::plain("Streams", &STREAMS, end.streams.into_iter().map(Vec::from).collect()),
         Table::plain("Times", &TIMES, measured.map(Vec::from).collect()),
     ];
@@ -31,7 +37,7 @@ fn view(series: &Series) -> Option<Part> {
     let is_filled = |table: &Table| !table.head.is_empty() && !table.rows.is_empty();
     tables.retain(is_filled);
     more.retain(is_filled);
-    let notes = [end.remarks, end.calibration].into_iter().filter(|text| !text.is_empty()).collect();
+    let notes = [end.remarks, end.addresses, end.calibration].into_iter().filter(|text| !text.is_empty()).collect();
     Some(Part { name: capitalized(&series.role), title: end.title, tables, more, notes, only_on_screen: false })
 }
 

@@ -5,7 +5,7 @@ use record::Series;
 use super::cell;
 use super::page::Page;
 use super::table::Table;
-use crate::stream::{CURVE, CURVE_TITLE, EndSummary, STREAMS, TIMES, summarize};
+use crate::stream::{CURVE, CURVE_TITLE, EndSummary, Figure, STREAMS, TIMES, summarize};
 use crate::style::Ink;
 
 /// One end of a stream with all its figures; nothing for other series.
@@ -19,14 +19,14 @@ pub(super) fn section(page: &mut Page, series: &Series) {
         figures(page, &end);
     }
     page.text(Ink::Quiet, &end.remarks);
+    if !end.addresses.is_empty() {
+        page.text(Ink::Quiet, &end.addresses);
+    }
     curve(page, &end);
 }
 
 fn figures(page: &mut Page, end: &EndSummary) {
-    let names: Vec<&str> = end.figures.iter().map(|figure| figure.name).collect();
-    let mut figures = Table::new(&names).figures();
-    let ink = |bad| if bad { Ink::Bad } else { Ink::Plain };
-    figures.row(end.figures.iter().map(|figure| (ink(figure.bad), figure.text.clone())).collect());
+    let [figures, presentation] = [&end.figures, &end.presentation].map(|figures| one_row(figures));
     let mut times = Table::new(&TIMES);
     for [name, percentiles @ .., max] in &end.times {
         let percentiles = percentiles.iter().map(cell);
@@ -36,11 +36,25 @@ fn figures(page: &mut Page, end: &EndSummary) {
     for row in &end.streams {
         streams.row(row.iter().map(cell).collect());
     }
-    let tables = [figures, streams, times].into_iter().zip([true, !end.streams.is_empty(), true]);
+    let tables = [figures, presentation, streams, times].into_iter().zip([
+        true,
+        !end.presentation.is_empty(),
+        !end.streams.is_empty(),
+        true,
+    ]);
     for (table, _) in tables.filter(|(_, is_filled)| *is_filled) {
         page.gap();
         page.table(&table);
     }
+}
+
+/// A table of figures, with their names in its head.
+fn one_row(figures: &[Figure]) -> Table {
+    let names: Vec<&str> = figures.iter().map(|figure| figure.name).collect();
+    let mut table = Table::new(&names).figures();
+    let ink = |bad| if bad { Ink::Bad } else { Ink::Plain };
+    table.row(figures.iter().map(|figure| (ink(figure.bad), figure.text.clone())).collect());
+    table
 }
 
 /// Late frames by wake-up offset, and how the offset was found.
