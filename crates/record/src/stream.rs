@@ -130,7 +130,7 @@ pub struct Maap {
     /// The first conflicts, at most [`WORST_KEPT`](crate::WORST_KEPT).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<MaapConflict>,
-    /// How many times the link was down and returned, so that the addresses were probed again.
+    /// Number of times that the link returned after it was down, so that the addresses were probed again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub link_returns: u64,
     /// Fields that a newer version wrote.

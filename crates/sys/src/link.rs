@@ -78,7 +78,7 @@ pub struct Link {
     pub is_operational: bool,
     /// True if there is a carrier; `None` on old kernels.
     pub has_carrier: Option<bool>,
-    /// How many times the carrier appeared since the interface was created; `None` before Linux 4.16.
+    /// Number of times that the carrier appeared since the interface was created; `None` before Linux 4.16.
     pub carrier_ups: Option<u32>,
     /// The kind of a virtual interface, e.g. `veth`; `None` for a hardware device.
     pub kind: Option<String>,
