@@ -199,3 +199,12 @@ pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     // The lock protects no data that a failed test could leave inconsistent.
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+#[test]
+fn a_started_process_ends_when_it_is_dropped() {
+    let started = Command::new("sleep").arg("60").start();
+    let process = PathBuf::from(format!("/proc/{}", started.id()));
+    assert!(process.exists());
+    drop(started);
+    assert!(!process.exists());
+}
