@@ -337,13 +337,13 @@ fn second_pass(from: &mut dyn Read, filter: &Filter, key: Key, mut measure: Meas
     let mut heads = Heads::default();
     while let Some(packet) = reader.next()? {
         match heads.find(&packet) {
-            Some((true, content)) => measure.add(&packet, &content),
+            Some((true, head)) => measure.add(&packet, head),
             Some((false, _)) => {}
             None => {
                 let Ok(Classified { key: found, head, content }) = filter.classify(&packet) else { continue };
                 heads.learn(&packet, &head, &content, found == key);
                 if found == key {
-                    measure.add(&packet, &content);
+                    measure.add(&packet, &head);
                 }
             }
         }

@@ -69,6 +69,12 @@ pub(crate) fn is_whole(packet: &Packet) -> bool {
     packet.data.len() >= packet.length as usize
 }
 
+/// The protocol that separates streams. Other payloads can look like RTP, so it does not.
+#[inline]
+pub(crate) fn stream_protocol(content: &Content) -> Protocol {
+    if content.protocol == Protocol::Rtp { Protocol::Unknown } else { content.protocol }
+}
+
 impl Filter {
     /// Matches a frame and determines its stream.
     pub(crate) fn classify(&self, packet: &Packet) -> Result<Classified, Unmatched> {
@@ -87,8 +93,7 @@ impl Filter {
     }
 
     fn kind(&self, head: &Head, content: &Content) -> Option<Kind> {
-        // Other payloads can look like RTP, so it does not separate streams.
-        let protocol = if content.protocol == Protocol::Rtp { Protocol::Unknown } else { content.protocol };
+        let protocol = stream_protocol(content);
         let ethertype = head.ethertype;
         let kind = match (content.avtp, head.datagram) {
             (Some(avtp), _) => Kind::Avtp { stream_id: avtp.stream_id, subtype: avtp.subtype },

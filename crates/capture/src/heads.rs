@@ -3,7 +3,10 @@
 
 use frames::{Content, Head, Pattern, Protocol};
 
-use crate::{Packet, filter::is_whole};
+use crate::{
+    Packet,
+    filter::{is_whole, stream_protocol},
+};
 
 /// Maximum number of known heads; then the oldest one is replaced.
 const KNOWN_MAX: usize = 64;
@@ -22,69 +25,44 @@ struct Known<T> {
     interface: u32,
     pattern: Pattern,
     head: Head,
-    identity: Identity,
+    /// It determines the stream of a frame together with its head, which contains the stream of AVTP frames.
+    protocol: Protocol,
     stream: T,
     /// The head of the frame that followed the last one with this head: talkers take turns.
     next: usize,
 }
 
-/// The part of the content that determines the stream of a frame together with its head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    avtp: Option<(u64, u8)>,
-    protocol: Protocol,
-}
-
-impl Identity {
-    #[inline]
-    fn of(content: &Content) -> Self {
-        Self {
-            avtp: content.avtp.map(|avtp| (avtp.stream_id, avtp.subtype)),
-            // Other payloads look like RTP by chance.
-            protocol: if content.protocol == Protocol::Rtp { Protocol::Unknown } else { content.protocol },
-        }
-    }
-}
-
 impl<T: Copy> Heads<T> {
-    /// The stream of a frame and its content; `None` if its head is not known, or if it is not that of the frame that
-    /// followed the last time.
+    /// The stream of a frame and its head; `None` if its head is not known, or if it is not that of the frame that followed
+    /// the last time.
     #[inline(always)]
-    pub(crate) fn find(&mut self, packet: &Packet) -> Option<(T, Content)> {
+    pub(crate) fn find(&mut self, packet: &Packet) -> Option<(T, &Head)> {
         let expected = self.known.get(self.last)?.next;
-        self.find_at(expected, packet).or_else(|| self.find_again(packet))
-    }
-
-    /// The same, if the head is that of the last frame.
-    fn find_again(&mut self, packet: &Packet) -> Option<(T, Content)> {
-        self.find_at(self.last, packet)
-    }
-
-    #[inline(always)]
-    fn find_at(&mut self, index: usize, packet: &Packet) -> Option<(T, Content)> {
-        let known = self.known.get(index)?;
-        if known.interface != packet.interface || !known.pattern.matches(packet.data) {
-            return None;
+        let index = [expected, self.last].into_iter().find(|&index| self.is_of(index, packet))?;
+        if index != self.last {
+            self.follow(index);
         }
-        let content = Content::read(&known.head, packet.data, is_whole(packet));
-        let stream = known.stream;
-        (Identity::of(&content) == known.identity).then(|| {
-            if index != self.last {
-                self.follow(index);
-            }
-            (stream, content)
-        })
+        let known = self.known.get(index)?;
+        Some((known.stream, &known.head))
+    }
+
+    /// True if a frame has this head and protocol.
+    #[inline(always)]
+    fn is_of(&self, index: usize, packet: &Packet) -> bool {
+        let Some(known) = self.known.get(index) else { return false };
+        let protocol = || stream_protocol(&Content::read(&known.head, packet.data, is_whole(packet)));
+        known.interface == packet.interface && known.pattern.matches(packet.data) && protocol() == known.protocol
     }
 
     /// Learns the head of a frame of this stream.
     pub(crate) fn learn(&mut self, packet: &Packet, head: &Head, content: &Content, stream: T) {
         let Some(pattern) = head.pattern(packet.data) else { return };
-        let identity = Identity::of(content);
+        let protocol = stream_protocol(content);
         let is_same = |known: &Known<T>| {
-            known.interface == packet.interface && known.pattern == pattern && known.identity == identity
+            known.interface == packet.interface && known.pattern == pattern && known.protocol == protocol
         };
         let index = self.known.iter().position(is_same).unwrap_or_else(|| {
-            let known = Known { interface: packet.interface, pattern, head: *head, identity, stream, next: 0 };
+            let known = Known { interface: packet.interface, pattern, head: *head, protocol, stream, next: 0 };
             if self.known.len() < KNOWN_MAX {
                 self.known.push(known);
                 return self.known.len() - 1;

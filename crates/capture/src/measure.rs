@@ -1,6 +1,6 @@
 //! The second pass through a file: all figures of the selected stream.
 
-use frames::{Content, wire_bytes};
+use frames::{Content, Head, wire_bytes};
 use record::{
     CAPTURE, Capture, CaptureClock, CapturedShaper, CapturedStep, LargestFrames, Maxima, NumberedBy, PeriodSource,
     Series, SeriesKind, Spike, StepKind, WORST_KEPT, Worst,
@@ -11,6 +11,7 @@ use crate::{
     Packet,
     copies::Copies,
     counter::Counter,
+    filter::is_whole,
     fit::Grid,
     lateness::{Late, Lateness, Step},
     presentation::Presentation,
@@ -145,7 +146,8 @@ impl Measure {
 
     /// Adds a frame of the stream. Frames without a timestamp are ignored.
     #[inline]
-    pub(crate) fn add(&mut self, packet: &Packet, content: &Content) {
+    pub(crate) fn add(&mut self, packet: &Packet, head: &Head) {
+        let content = Content::read(head, packet.data, is_whole(packet));
         if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
             return;
         }
@@ -157,8 +159,8 @@ impl Measure {
         if let Some(shaper) = &mut self.shaper {
             shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
         }
-        self.presentation.add(packet.number, at_ns, stamp_ns, content);
-        let candidate = Number::of(content);
+        self.presentation.add(packet.number, at_ns, stamp_ns, &content);
+        let candidate = Number::of(&content);
         let number = extended(&mut self.reference.counter, candidate, at_ns);
         self.numbered_by = match (candidate, number) {
             (Number::Whole { .. }, _) => NumberedBy::Talker,

@@ -68,7 +68,7 @@ impl Streams {
     #[inline]
     pub(crate) fn add(&mut self, packet: &Packet, options: &Options) {
         match self.heads.find(packet) {
-            Some((index, content)) => self.all[index].add(packet, &content),
+            Some((index, head)) => self.all[index].add(packet, head),
             None => self.add_by_key(packet, options),
         }
     }
@@ -79,7 +79,7 @@ impl Streams {
             Ok(Classified { key, head, content }) => match self.find(key, &head, options) {
                 Some(index) => {
                     self.heads.learn(packet, &head, &content, index);
-                    self.all[index].add(packet, &content);
+                    self.all[index].add(packet, &head);
                 }
                 None => self.left_out += 1,
             },
@@ -199,7 +199,8 @@ impl Stream {
     }
 
     #[inline]
-    fn add(&mut self, packet: &Packet, content: &Content) {
+    fn add(&mut self, packet: &Packet, head: &Head) {
+        let content = Content::read(head, packet.data, is_whole(packet));
         if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
             return;
         }
@@ -217,7 +218,7 @@ impl Stream {
         };
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         self.last_ns = at_ns;
-        self.track.add(Number::of(content), at_ns.saturating_sub(first_ns));
+        self.track.add(Number::of(&content), at_ns.saturating_sub(first_ns));
     }
 
     /// Orders streams by their kind, the most interesting last. A few frames are of no interest.

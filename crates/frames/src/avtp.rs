@@ -27,6 +27,10 @@ use crate::{Mac, bytes};
 
 /// Length of the AVTP header, bytes.
 pub const HEADER: usize = 24;
+/// Length from the start to the end of the stream id. Subtype and stream id identify a stream, bytes.
+pub(crate) const IDENTITY: usize = 12;
+/// Length of the shortest stream packet: to the end of the data length, bytes.
+pub(crate) const SHORTEST: usize = HEADER - 2;
 /// Length of the CIP header, which precedes the samples in IEC 61883, bytes.
 pub const CIP: usize = 8;
 
@@ -111,8 +115,7 @@ impl Avtp {
     #[must_use]
     #[inline(always)]
     pub fn read(from: &[u8]) -> Option<Self> {
-        // To the end of the data length.
-        let from: &[u8; HEADER - 2] = from.first_chunk()?;
+        let from: &[u8; SHORTEST] = from.first_chunk()?;
         let [subtype, flags, sequence, more]: [u8; 4] = bytes(from, 0)?;
         if subtype > RVF && subtype != VENDOR {
             return None;

@@ -1,11 +1,11 @@
 //! The head of a frame: addresses, VLAN tags and, of a UDP datagram, its addresses. Frames of one stream have the same,
-//! so a [`Pattern`] recognises it without decoding it again.
+//! so a [`Pattern`] recognises it without decoding it again. The pattern of an AVTP frame includes its stream.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::{
-    Mac, Tci, bytes,
-    ethernet::{HEADER, VLAN},
+    Mac, Tci, avtp, bytes,
+    ethernet::{AVTP, HEADER, VLAN},
     protocol::{IPV4, IPV6},
 };
 
@@ -85,10 +85,12 @@ pub struct Head {
     pub(crate) content_at: usize,
 }
 
-/// The bytes that determine a head.
+/// The bytes that determine a head and, of an AVTP frame, its subtype and stream id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pattern {
     words: usize,
+    /// The shortest frame that can match, bytes.
+    shortest: usize,
     /// For each word of the frame, the bits that must be equal, and their values.
     bits: [(u64, u64); Self::WORDS],
 }
@@ -181,20 +183,28 @@ impl Head {
         bytes(frame, at).map(u16::from_be_bytes)
     }
 
-    /// The bytes of this frame's head that determine it; `None` if it is too long, or of another protocol over IP than
-    /// UDP.
+    /// The bytes of this frame that determine its head, and its stream if it is an AVTP frame. `None` if they are too many
+    /// or incomplete, or if the frame is of another protocol over IP than UDP.
     #[must_use]
     pub fn pattern(&self, frame: &[u8]) -> Option<Pattern> {
         if self.datagram.is_none() && [IPV4, IPV6].contains(&self.ethertype) {
             return None;
         }
-        let words = self.content_at.div_ceil(size_of::<u64>());
-        let frame = frame.get(..words * size_of::<u64>()).filter(|_| words <= Pattern::WORDS)?;
+        let is_avtp = self.ethertype == AVTP;
+        let length = self.content_at + if is_avtp { avtp::IDENTITY } else { 0 };
+        let words = length.div_ceil(size_of::<u64>());
+        // A shorter AVTP frame has no stream.
+        let shortest = (words * size_of::<u64>()).max(self.content_at + if is_avtp { avtp::SHORTEST } else { 0 });
+        let frame = frame.get(..shortest).filter(|_| words <= Pattern::WORDS)?;
         let mut mask = [0u8; Pattern::BYTES];
-        mask[..self.content_at].fill(0xff);
+        mask[..length].fill(0xff);
         let mut varies = |at: usize, length: usize| mask[at..at + length].fill(0);
         if self.is_redundant {
             varies(self.packet_at - R_TAG_BYTES + 2, 2);
+        }
+        if is_avtp {
+            // Flags and sequence number.
+            varies(self.content_at + 1, 3);
         }
         if self.datagram.is_some() {
             // Length, identification and checksum of IPv4; length of IPv6; length and checksum of UDP.
@@ -207,7 +217,7 @@ impl Head {
             }
             varies(self.content_at - 4, 4);
         }
-        let mut pattern = Pattern { words, bits: [(0, 0); Pattern::WORDS] };
+        let mut pattern = Pattern { words, shortest, bits: [(0, 0); Pattern::WORDS] };
         for ((bits, mask), word) in pattern.bits.iter_mut().zip(words_of(&mask)).zip(words_of(frame)) {
             *bits = (mask, word & mask);
         }
@@ -220,14 +230,19 @@ impl Pattern {
     const WORDS: usize = 10;
     const BYTES: usize = Self::WORDS * size_of::<u64>();
 
-    /// True if a frame with the same kind of link has the same head. False if it is too short to compare.
+    /// True if a frame with the same kind of link has the same head, and stream if it is an AVTP frame. False if it is too short to compare.
     #[must_use]
     #[inline(always)]
     pub fn matches(&self, frame: &[u8]) -> bool {
         let Some(bits) = self.bits.get(..self.words) else { return false };
-        let mut words = words_of(frame);
-        bits.iter().all(|(mask, value)| words.next().is_some_and(|word| word & mask == *value))
+        frame.len() >= self.shortest && different(bits, frame) == 0
     }
+}
+
+/// The bits in which a frame differs from these. Without a branch for each word, because most frames match.
+#[inline(always)]
+fn different(bits: &[(u64, u64)], frame: &[u8]) -> u64 {
+    bits.iter().zip(words_of(frame)).fold(0, |different, ((mask, value), word)| different | (word & mask ^ value))
 }
 
 /// The whole words of 8 bytes.
@@ -385,6 +400,26 @@ mod tests {
         assert_eq!(ethernet(&tcp).pattern(&tcp), None, "the EtherType does not say that it is no datagram");
     }
 
+    /// Subtype and stream id, if this is an AVTP stream packet.
+    fn stream_of(head: &Head, frame: &[u8]) -> Option<(u8, u64)> {
+        Content::read(head, frame, true).avtp.map(|avtp| (avtp.subtype, avtp.stream_id))
+    }
+
+    #[test]
+    fn the_pattern_of_an_avtp_frame_is_that_of_its_stream() {
+        let frame = [&MAC[..], &AVTP.to_be_bytes(), &[0; 40]].concat();
+        let pattern = ethernet(&frame).pattern(&frame).unwrap();
+        let changed = |at: usize| {
+            let mut other = frame.clone();
+            other[at] = 2;
+            pattern.matches(&other)
+        };
+        assert_eq!([14, 18, 25].map(changed), [false; 3], "subtype, stream id");
+        assert_eq!([15, 16, 17, 26].map(changed), [true; 4], "flags, sequence number, presentation time");
+        let matches = |length: usize| pattern.matches(&frame[..length]);
+        assert_eq!([35, 36].map(matches), [false, true], "a shorter frame has no stream");
+    }
+
     /// Frames of all kinds: EtherTypes, the bytes after them, the byte that IP has its next protocol in.
     fn frames() -> impl Strategy<Value = (Link, Vec<u8>)> {
         let link = prop::sample::select(vec![Link::Ethernet, Link::Cooked, Link::Cooked2]);
@@ -431,6 +466,7 @@ mod tests {
         ) {
             let Some(head) = Head::read(link, &frame) else { return Ok(()) };
             let Some(pattern) = head.pattern(&frame) else { return Ok(()) };
+            let stream = stream_of(&head, &frame);
             let mut other = frame;
             for (at, byte) in changes {
                 other.get_mut(at).into_iter().for_each(|old| *old = byte);
@@ -438,6 +474,7 @@ mod tests {
             other.truncate(length);
             if pattern.matches(&other) {
                 prop_assert_eq!(Head::read(link, &other), Some(head));
+                prop_assert_eq!(stream_of(&head, &other), stream);
             }
         }
     }
