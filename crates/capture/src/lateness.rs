@@ -164,12 +164,15 @@ impl<const LENGTH: usize> Recent<LENGTH> {
         self.blocks.extend(self.current_ns.take());
         self.frames = 0;
         let last_ns = self.blocks.back().copied().unwrap_or(0);
-        let level =
-            || self.blocks.iter().rev().take_while(|block_ns| last_ns.abs_diff(**block_ns) <= step_ns.unsigned_abs());
-        let smallest_ns = level().copied().min().unwrap_or(last_ns);
-        let spread_ns = level().copied().max().unwrap_or(last_ns).saturating_sub(smallest_ns);
-        self.earliest_ns = (level().count() >= Self::LEVEL_BLOCKS)
-            .then(|| smallest_ns.saturating_sub(step_ns.max(spread_ns.saturating_mul(2))));
+        let (mut smallest_ns, mut largest_ns, mut count) = (last_ns, last_ns, 0);
+        let level = |block_ns: &&i64| last_ns.abs_diff(**block_ns) <= step_ns.unsigned_abs();
+        for &block_ns in self.blocks.iter().rev().take_while(level) {
+            (smallest_ns, largest_ns) = (smallest_ns.min(block_ns), largest_ns.max(block_ns));
+            count += 1;
+        }
+        let spread_ns = largest_ns.saturating_sub(smallest_ns);
+        self.earliest_ns =
+            (count >= Self::LEVEL_BLOCKS).then(|| smallest_ns.saturating_sub(step_ns.max(spread_ns.saturating_mul(2))));
     }
 
     /// The smallest lateness of the current block and the one before; `None` if there are no frames.

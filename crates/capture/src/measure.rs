@@ -1,5 +1,7 @@
 //! The second pass through a file: all figures of the selected stream.
 
+use std::ops::Range;
+
 use frames::{Content, Head, wire_bytes};
 use record::{
     CAPTURE, Capture, CaptureClock, CapturedShaper, CapturedStep, LargestFrames, Maxima, NumberedBy, PeriodSource,
@@ -84,6 +86,8 @@ struct LatenessTally {
     largest: LargestFrames,
     spikes: Worst,
     maxima: Maxima,
+    /// The window of `maxima` that a frame was added to, and the lateness of that frame, ns.
+    window: (Range<u64>, i64),
     late: u64,
     late_packets: u64,
     missed_slots: u64,
@@ -277,6 +281,7 @@ impl LatenessTally {
             largest: LargestFrames::default(),
             spikes: Worst::default(),
             maxima: Maxima::default(),
+            window: (0..0, 0),
             late: 0,
             late_packets: 0,
             missed_slots: 0,
@@ -295,7 +300,7 @@ impl LatenessTally {
     fn add(&mut self, Late { frame, at_ns, index, late_ns, .. }: Late) {
         let at = at_ns.max(0).cast_unsigned();
         self.all.record(late_ns);
-        self.maxima.add(at, late_ns);
+        self.add_maximum(at, late_ns);
         self.early += u64::from(late_ns < 0);
         if late_ns > self.max.0 {
             self.max = (late_ns, at);
@@ -314,6 +319,17 @@ impl LatenessTally {
         let frames = if interval == self.interval.0 { self.interval.1 + 1 } else { 1 };
         self.interval = (interval, frames);
         self.window_violations += u64::from(frames > self.group);
+    }
+
+    /// Adds a frame to the maxima, unless an earlier one of its window was as late: finding the window takes a division.
+    #[inline]
+    fn add_maximum(&mut self, at: u64, late_ns: i64) {
+        let (window, max_ns) = &self.window;
+        if late_ns > *max_ns || !window.contains(&at) {
+            self.maxima.add(at, late_ns);
+            let start = at - at % self.maxima.window_ns;
+            self.window = (start..start.saturating_add(self.maxima.window_ns), late_ns);
+        }
     }
 }
 

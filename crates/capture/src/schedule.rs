@@ -70,8 +70,9 @@ impl Schedule {
             self.base_ns = Some(base_ns - self.origin_ns.map_or(0.0, |origin_ns| self.phase(at_ns, origin_ns)));
             (self.frames, self.smallest_ns, self.largest_ns) = (0, base_ns, base_ns);
         }
-        self.smallest_ns = self.smallest_ns.min(base_ns);
-        self.largest_ns = self.largest_ns.max(base_ns);
+        // Quicker than `f64::min` and `f64::max`, which check for NaN.
+        self.smallest_ns = if base_ns < self.smallest_ns { base_ns } else { self.smallest_ns };
+        self.largest_ns = if base_ns > self.largest_ns { base_ns } else { self.largest_ns };
         self.frames += 1;
         if self.frames == BLOCK {
             self.end_block();

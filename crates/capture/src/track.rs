@@ -360,6 +360,8 @@ impl Phase {
 pub(crate) struct Earliest {
     /// Slots per stretch, as a power of two; increased if there would be too many stretches.
     shift: u32,
+    /// The last slot of the last stretch.
+    end: i64,
     /// Slot and time, in order.
     pub(crate) kept: Vec<(i64, i64)>,
 }
@@ -368,26 +370,40 @@ impl Earliest {
     /// Adds a frame. Returns true if stretches were merged.
     #[inline]
     pub(crate) fn add(&mut self, slot: i64, at_ns: i64, period: f64) -> bool {
-        let stretch = slot >> self.shift;
         match self.kept.last_mut() {
-            Some(last) if last.0 >> self.shift >= stretch => earlier(last, (slot, at_ns), period),
-            _ => self.kept.push((slot, at_ns)),
+            Some(last) if slot <= self.end => {
+                if is_earlier((slot, at_ns), *last, period) {
+                    *last = (slot, at_ns);
+                    self.end = end(slot, self.shift);
+                }
+                false
+            }
+            _ => self.begin((slot, at_ns), period),
         }
-        if self.kept.len() <= STRETCHES {
-            return false;
-        }
+    }
+
+    /// Begins a stretch. Returns true if stretches were merged.
+    #[inline(never)]
+    fn begin(&mut self, first: (i64, i64), period: f64) -> bool {
+        self.kept.push(first);
+        let merges = self.kept.len() > STRETCHES;
         while self.kept.len() > STRETCHES {
             self.shift = (self.shift + 1).min(i64::BITS - 1);
             self.merge(period);
         }
-        true
+        self.end = self.kept.last().map_or(first.0, |last| end(last.0, self.shift));
+        merges
     }
 
     fn merge(&mut self, period: f64) {
         let mut merged: Vec<(i64, i64)> = Vec::with_capacity(STRETCHES);
         for &one in &self.kept {
             match merged.last_mut() {
-                Some(last) if last.0 >> self.shift == one.0 >> self.shift => earlier(last, one, period),
+                Some(last) if last.0 >> self.shift == one.0 >> self.shift => {
+                    if is_earlier(one, *last, period) {
+                        *last = one;
+                    }
+                }
                 _ => merged.push(one),
             }
         }
@@ -395,12 +411,15 @@ impl Earliest {
     }
 }
 
-/// Keeps the earlier of two frames, each relative to its own slot.
-fn earlier(kept: &mut (i64, i64), other: (i64, i64), period: f64) {
-    let ahead = other.1.saturating_sub(kept.1) as f64 - other.0.saturating_sub(kept.0) as f64 * period;
-    if ahead < 0.0 {
-        *kept = other;
-    }
+/// The last slot of the stretch that contains this one.
+fn end(slot: i64, shift: u32) -> i64 {
+    slot | !(-1 << shift)
+}
+
+/// True if a frame is earlier than another one, each relative to its own slot.
+#[inline]
+fn is_earlier(one: (i64, i64), other: (i64, i64), period: f64) -> bool {
+    (one.1.saturating_sub(other.1) as f64) < one.0.saturating_sub(other.0) as f64 * period
 }
 
 /// The greatest common divisor. One division if `a` divides `b`, the usual case.

@@ -24,7 +24,7 @@ impl Default for Maxima {
 impl Maxima {
     /// Adds a lateness measured `at_ns` after the first deadline.
     pub fn add(&mut self, at_ns: u64, lateness_ns: i64) {
-        while at_ns / self.window_ns >= WINDOWS_KEPT as u64 {
+        while self.window_ns.checked_mul(WINDOWS_KEPT as u64).is_some_and(|kept_ns| at_ns >= kept_ns) {
             self.max_ns = self.max_ns.chunks(2).map(|pair| pair.iter().copied().flatten().max()).collect();
             self.window_ns *= 2;
         }

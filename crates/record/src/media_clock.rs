@@ -12,6 +12,9 @@ const JUMP: f64 = 4.0;
 const JUMP_MIN: f64 = 0.01;
 const JUMP_MIN_NS: f64 = 1000.0;
 const JUMP_MAX: f64 = 0.25;
+/// In a shorter time than this many intervals, sequence numbers did not start again. Less than half of 256, so that rounding
+/// does not matter.
+const AROUND_MIN: f64 = 64.0;
 /// Maximum relative difference of two clocks.
 const CLOCK_ERROR: f64 = 500e-6;
 
@@ -139,8 +142,12 @@ impl MediaClock {
             return;
         };
         let ahead = u64::from(sequence.wrapping_sub(last.sequence));
-        let passed = at_ns.saturating_sub(last.at_ns) as f64 / self.interval_ns;
-        let around = nearest((passed - ahead as f64) / 256.0).max(0).cast_unsigned();
+        let passed_ns = at_ns.saturating_sub(last.at_ns) as f64;
+        let around = if passed_ns < AROUND_MIN * self.interval_ns {
+            0
+        } else {
+            nearest((passed_ns / self.interval_ns - ahead as f64) / 256.0).max(0).cast_unsigned()
+        };
         let frames = ahead.saturating_add(around.saturating_mul(256)).max(1);
         let advance_ns = time_ns.saturating_sub(last.time_ns);
         let restarted = std::mem::take(&mut self.restarted);
