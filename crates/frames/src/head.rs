@@ -230,7 +230,8 @@ impl Pattern {
     const WORDS: usize = 10;
     const BYTES: usize = Self::WORDS * size_of::<u64>();
 
-    /// True if a frame with the same kind of link has the same head, and stream if it is an AVTP frame. False if it is too short to compare.
+    /// True if a frame with the same kind of link has the same head, and stream if it is an AVTP frame. False if it is too
+    /// short to compare.
     #[must_use]
     #[inline(always)]
     pub fn matches(&self, frame: &[u8]) -> bool {
