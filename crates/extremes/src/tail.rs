@@ -204,6 +204,31 @@ pub(crate) fn sorted(mut values: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn any_values_have_ordered_intervals_or_a_reason(
+            shares in prop::collection::vec(prop::option::weighted(0.95, 1e-12..1.0f64), 0..150),
+            (location, scale) in (-1e18..1e18f64, 1e-3..1e18f64),
+            shape in -2.0..3.0f64,
+        ) {
+            let law = Gev { location, scale, shape };
+            let value = |share: f64| (law.level(-(-share.ln()).ln()) * 1e3).round() / 1e3;
+            let windows: Vec<Option<f64>> = shares.into_iter().map(|of| of.map(value)).collect();
+            let Ok(tail) = tail(&windows) else { return Ok(()) };
+            for times in [1.0, 10.0, 10_000.0] {
+                let Level { estimate, low, high } = tail.level(times * windows.len() as f64);
+                prop_assert!(low <= estimate && high.is_none_or(|high| high >= estimate), "{low} {estimate} {high:?}");
+            }
+            let most = windows.iter().flatten().copied().fold(f64::MIN, f64::max);
+            if let Some((estimate, least)) = tail.windows_between(most + scale) {
+                prop_assert!(least > 0.0 && least <= estimate * 1.001, "{least} {estimate}");
+            }
+        }
+    }
 
     /// 200 values of each law, and what scipy 1.17.1 finds for them: `genextreme.nnlf` and `genpareto.nnlf`, minimised by the
     /// method of Nelder and Mead to 1e-11; the interval of the level of 10 000 from the profile of the same functions.

@@ -1,13 +1,14 @@
 //! Larger values than a run measured, in words.
 
+use crate::words::capitalized;
 use analysis::{FURTHEST, format_duration, format_ns, format_unsigned_ns, phase_in_words};
 use record::{LevelInterval, Tail, TailLevel, TailLimit, TailRefusal, counted};
 
 /// The title of the table.
 pub const TITLE: &str = "Larger values than the run showed";
 /// The explanation below the table.
-pub const NOTE: &str = "Each time is exceeded once in that time on average, if the machine and its load stay as they were. In \
-                        brackets: the interval at 95 %.";
+pub const NOTE: &str = "Each level is exceeded once in the time of its column on average, if the machine and its load stay as they \
+                        were. In brackets: the interval at 95 %.";
 
 /// The threads of a tail: `under load, timer`, `under load, 2 threads`.
 pub fn threads(tail: &Tail) -> String {
@@ -60,7 +61,7 @@ fn interval(level: LevelInterval) -> String {
 
 /// The sentences about a tail: its distribution and the limits of uses, or the reason why it has no levels.
 pub fn sentences(tail: &Tail) -> Vec<String> {
-    let name = threads(tail);
+    let name = capitalized(&threads(tail));
     if let Some(refusal) = tail.refused {
         return vec![format!("{name}: {}.", reason(tail, refusal))];
     }
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn sentences_tell_the_origin_and_the_limits() {
         let expected = [
-            "under load, 2 threads: from the largest values of 150 blocks of 4 s, with shape 0.04; by peaks: from 60 \
+            "Under load, 2 threads: from the largest values of 150 blocks of 4 s, with shape 0.04; by peaks: from 60 \
              windows above 40 us, with shape -0.10.",
             "More than 200 us: most likely once in 3 d; at most once in 1 h, at 97.5 %.",
             "More than 900 us: less than once in 100 years, at 97.5 %.",
@@ -190,7 +191,7 @@ mod tests {
         let short = Tail { windows: 30, host: Some("board-b".into()), ..refused(TailRefusal::TooShort) };
         assert!(table(std::slice::from_ref(&short)).1.is_empty());
         let expected =
-            "under load, on board-b: no statement, because the run has 30 windows of 1 s, and 50 are needed.";
+            "Under load, on board-b: no statement, because the run has 30 windows of 1 s, and 50 are needed.";
         assert_eq!(sentences(&short), [expected]);
         for refusal in [
             TailRefusal::FewValues,
@@ -202,7 +203,7 @@ mod tests {
         ] {
             let sentences = sentences(&refused(refusal));
             assert_eq!(sentences.len(), 1);
-            assert!(sentences[0].starts_with("under load: no statement, because "), "{sentences:?}");
+            assert!(sentences[0].starts_with("Under load: no statement, because "), "{sentences:?}");
         }
     }
 }
