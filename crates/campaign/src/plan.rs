@@ -19,7 +19,7 @@ use analysis::Profile;
 use machine::{
     CpuList,
     nic::NicSettings,
-    tune::{Choice, Setting},
+    tune::{self, Choice, Setting},
 };
 use sys::{
     clock::{Clock, Wait},
@@ -62,6 +62,8 @@ pub struct Plan {
     pub settings: Vec<Choice>,
     /// Settings whose values were read before, and are applied as they are.
     pub planned_settings: Vec<Setting>,
+    /// The right to change settings, if this process has it for longer than the run; `None` to take it for the run.
+    pub tune_lock: Option<tune::Lock>,
     /// Settings of the network interface that the probe uses.
     pub nic: NicPlan,
     /// Method of finding the culprits of spikes.
@@ -111,6 +113,7 @@ impl Plan {
             hold_cpu_awake: false,
             settings: Vec::new(),
             planned_settings: Vec::new(),
+            tune_lock: None,
             nic: NicPlan::default(),
             blame: blame::BlameMode::Auto,
             blame_cost: false,

@@ -118,7 +118,7 @@ pub fn watch_process(
     let mut changes = Changes { monitors: plan.monitors.then(|| MonitorHold::take(root)), ..Changes::default() };
     let mut program = Program::prepare(&plan.target, root)?;
     let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
-    changes.tuning = tuned::take(&mut record, &settings, root)?;
+    changes.tuning = tuned::take(&mut record, &settings, None, root)?;
     let loads = match &plan.loads[..] {
         [] => None,
         specs => Some(Running::start(&plan.executable, specs, plan.load_cpus.as_ref().unwrap_or(&cpus))?),

@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
         let mut changes =
             Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), root)?, ..Changes::default() };
         let keeps_trace = plan.stop_on.is_some() || plan.on_spike.needs_trace();
-        changes.tuning = tuned::take(&mut record, settings, root)?;
+        changes.tuning = tuned::take(&mut record, settings, plan.tune_lock.as_ref(), root)?;
         let trace = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), keeps_trace)?;
         if keeps_trace && !matches!(trace.mode(), BlameMode::Trace | BlameMode::Deep) {
             return Err(RunError::NoTrace(trace.why_not_traced().to_owned()));

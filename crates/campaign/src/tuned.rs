@@ -2,7 +2,7 @@
 
 use machine::{
     CpuList, Root,
-    tune::{self, Choice, Refused, Setting, Tuning},
+    tune::{self, Choice, Lock, Refused, Setting, Tuning},
 };
 use record::{Caveat, Record};
 
@@ -20,11 +20,19 @@ pub(crate) fn wanted(choices: &[Choice], cpus: Option<&CpuList>, root: &Root) ->
 ///
 /// # Errors
 /// No setting can be changed now.
-pub(crate) fn take(record: &mut Record, settings: &[Setting], root: &Root) -> Result<Option<Tuning>, RunError> {
+pub(crate) fn take(
+    record: &mut Record,
+    settings: &[Setting],
+    lock: Option<&Lock>,
+    root: &Root,
+) -> Result<Option<Tuning>, RunError> {
     if settings.is_empty() {
         return Ok(None);
     }
-    let tuning = tune::apply(root, settings)?;
+    let tuning = match lock {
+        Some(lock) => lock.apply(root, settings)?,
+        None => tune::apply(root, settings)?,
+    };
     for refused in tuning.refused() {
         let Refused { id, reason, is_whole } = refused;
         if *is_whole {

@@ -27,12 +27,11 @@ use record::Lasts;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-pub(crate) use self::apply::Lock;
 pub(crate) use self::files::is_created_file;
 pub use self::{
-    apply::{Kept, Refused, TuneError, Tuning, apply, changed_since, in_force, keep, revert},
+    apply::{Kept, Lock, Refused, TuneError, Tuning, apply, changed_since, in_force, keep, revert},
     boot::{Boot, boot, by_hand, steps_for},
-    files::{KeptFiles, NewFile, Service, drop_in, keep_files, remove_files, search_unit, unit},
+    files::{KeptFiles, NewFile, Service, drop_in, keep_files, search_unit, unit},
     firmware::{AdvisedLine, Firmware, firmware},
     table::{DEFINITIONS, Definition},
 };

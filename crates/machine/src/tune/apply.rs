@@ -9,6 +9,7 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::PathBuf,
     rc::Rc,
+    sync::Arc,
 };
 
 use rustix::{fs::OFlags, io::Errno};
@@ -33,7 +34,8 @@ const LOCK: &str = "tune.lock";
 pub enum TuneError {
     /// Another process changes settings now.
     #[error(
-        "another `punctual tune`, or a run with --setting, changes settings of this machine now: wait until it has ended"
+        "another `punctual tune`, e.g. a search with --prove, or a run with --setting changes settings of this machine now: \
+         wait until it has ended, or stop it"
     )]
     Busy,
     /// The journal could not be written.
@@ -67,8 +69,8 @@ pub struct Refused {
     pub is_whole: bool,
 }
 
-/// Settings that were changed until this is released or dropped. After SIGKILL the journal undoes them. A process has at
-/// most one at a time, and only one process of a machine has one.
+/// Settings that were changed until this is released or dropped. After SIGKILL the journal undoes them. Only one process of
+/// a machine has one.
 #[derive(Debug)]
 pub struct Tuning {
     journal: Journal,
@@ -82,11 +84,15 @@ pub struct Tuning {
 /// # Errors
 /// [`TuneError`]; nothing is changed then. A setting that the kernel refuses is in [`Tuning::refused`].
 pub fn apply(root: &Root, settings: &[Setting]) -> Result<Tuning, TuneError> {
-    apply_with(ops_of(root), settings)
+    Lock::take(root)?.apply(root, settings)
 }
 
+#[cfg(test)]
 pub(super) fn apply_with(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<Tuning, TuneError> {
-    let lock = Lock::take(ops.root())?;
+    apply_locked(Lock::take(ops.root())?, ops, settings)
+}
+
+pub(super) fn apply_locked(lock: Lock, ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<Tuning, TuneError> {
     let journal = Journal::begin(ops, Purpose::Tuning)?;
     let mut tuning = Tuning { journal, applied: Vec::new(), refused: Vec::new(), _lock: lock };
     (tuning.applied, tuning.refused) = apply_each(&mut tuning.journal, settings)?;
@@ -160,11 +166,16 @@ pub struct Kept {
 /// # Errors
 /// [`TuneError`]; nothing is changed then.
 pub fn keep(root: &Root, settings: &[Setting]) -> Result<Kept, TuneError> {
-    keep_with(ops_of(root), settings)
+    Lock::take(root)?.keep(root, settings)
 }
 
+#[cfg(test)]
 pub(super) fn keep_with(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<Kept, TuneError> {
     let _lock = Lock::take(ops.root())?;
+    keep_locked(ops, settings)
+}
+
+fn keep_locked(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<Kept, TuneError> {
     let mut journal = Journal::begin(ops, Purpose::KeptTuning)?;
     // The earlier changes come first in the one journal, so that reverting undoes the later ones before them.
     let earlier = journal.others();
@@ -360,12 +371,17 @@ fn undo_of(write: &Write, namespace: Option<&str>) -> Undo {
     }
 }
 
-/// The right to change settings, which one process has at a time. The kernel ends it with the process.
-#[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "the lock lasts while the file is open")] File);
+/// The right to change settings, which one process has at a time, until its last clone is dropped. The kernel ends it with
+/// the process.
+#[derive(Debug, Clone)]
+pub struct Lock(#[expect(dead_code, reason = "the lock lasts while the file is open")] Arc<File>);
 
 impl Lock {
-    pub(crate) fn take(root: &Root) -> Result<Self, TuneError> {
+    /// Takes the right, e.g. to make changes several times without those of others in between.
+    ///
+    /// # Errors
+    /// [`TuneError::Busy`] if another process has it, or [`TuneError::Lock`].
+    pub fn take(root: &Root) -> Result<Self, TuneError> {
         let path = journal::folder(root).join(LOCK);
         let failed = |source| TuneError::Lock { path: path.clone(), source };
         journal::private_folder(root).map_err(failed)?;
@@ -378,9 +394,25 @@ impl Lock {
             _ => failed(error),
         })?;
         match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
+            Ok(()) => Ok(Self(Arc::new(file))),
             Err(TryLockError::WouldBlock) => Err(TuneError::Busy),
             Err(TryLockError::Error(source)) => Err(failed(source)),
         }
+    }
+
+    /// As [`apply`].
+    ///
+    /// # Errors
+    /// As [`apply`].
+    pub fn apply(&self, root: &Root, settings: &[Setting]) -> Result<Tuning, TuneError> {
+        apply_locked(self.clone(), ops_of(root), settings)
+    }
+
+    /// As [`keep`].
+    ///
+    /// # Errors
+    /// As [`keep`].
+    pub fn keep(&self, root: &Root, settings: &[Setting]) -> Result<Kept, TuneError> {
+        keep_locked(ops_of(root), settings)
     }
 }

@@ -120,30 +120,35 @@ pub struct KeptFiles {
 /// # Errors
 /// [`TuneError`]. Files that could not be created are in [`KeptFiles::failed`].
 pub fn keep_files(root: &Root, files: &[NewFile]) -> Result<KeptFiles, TuneError> {
-    change_files(root, |journal| create_each(journal, files))
+    Lock::take(root)?.keep_files(root, files)
 }
 
-/// Removes those of these files that [`keep_files`] created. Returns the ones that remain, with the reason, e.g. edited ones.
-///
-/// # Errors
-/// [`TuneError`].
-pub fn remove_files(root: &Root, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
-    change_files(root, |journal| {
-        let ops = journal.ops();
-        let is_named = |undo: &Undo| files.iter().any(|file| file.path == undo.file());
-        let (named, others): (Vec<Undo>, Vec<Undo>) = journal.entries().iter().cloned().partition(is_named);
-        let removed = undo_entries(&*ops, &named);
-        if removed.failed.is_empty() {
-            journal.replace(others)?;
-        }
-        Ok([removed.failed, removed.changed_since].concat())
-    })
+impl Lock {
+    /// As [`keep_files`].
+    ///
+    /// # Errors
+    /// As [`keep_files`].
+    pub fn keep_files(&self, root: &Root, files: &[NewFile]) -> Result<KeptFiles, TuneError> {
+        Ok(change_files(root, |journal| create_each(journal, files))?)
+    }
+
+    /// Removes those of these files that [`keep_files`] created. Returns the ones that remain, with the reason, e.g. edited
+    /// ones.
+    ///
+    /// # Errors
+    /// [`TuneError::Journal`].
+    pub fn remove_files(&self, root: &Root, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
+        Ok(change_files(root, |journal| remove_each(journal, files))?)
+    }
 }
 
-/// Changes the files that are created until the user reverts them, with their entries in one journal.
-fn change_files<T>(root: &Root, change: impl FnOnce(&mut Journal) -> Result<T, JournalError>) -> Result<T, TuneError> {
+/// Changes the files that are created until the user reverts them, with their entries in one journal. The caller has the
+/// [`Lock`].
+fn change_files<T>(
+    root: &Root,
+    change: impl FnOnce(&mut Journal) -> Result<T, JournalError>,
+) -> Result<T, JournalError> {
     let ops = ops_of(root);
-    let _lock = Lock::take(ops.root())?;
     let mut journal = Journal::begin(Rc::clone(&ops), Purpose::KeptFiles)?;
     let earlier = journal.others();
     let undo: Vec<Undo> = earlier.iter().flat_map(|(_, undo)| undo.iter().cloned()).collect();
@@ -159,7 +164,19 @@ fn change_files<T>(root: &Root, change: impl FnOnce(&mut Journal) -> Result<T, J
     } else {
         journal.keep();
     }
-    Ok(result?)
+    result
+}
+
+/// Removes each file. Returns the ones that remain.
+fn remove_each(journal: &mut Journal, files: &[NewFile]) -> Result<Vec<String>, JournalError> {
+    let ops = journal.ops();
+    let is_named = |undo: &Undo| files.iter().any(|file| file.path == undo.file());
+    let (named, others): (Vec<Undo>, Vec<Undo>) = journal.entries().iter().cloned().partition(is_named);
+    let removed = undo_entries(&*ops, &named);
+    if removed.failed.is_empty() {
+        journal.replace(others)?;
+    }
+    Ok([removed.failed, removed.changed_since].concat())
 }
 
 /// Creates each file.
@@ -249,9 +266,9 @@ mod tests {
         keep_files(&root, &tuned).unwrap();
         keep_files(&root, &search).unwrap();
         assert!(root.read(SEARCH).unwrap().ends_with("ExecStart=/usr/bin/punctual tune --prove"));
-        assert_eq!(remove_files(&root, &search).unwrap(), [] as [&str; 0]);
+        assert_eq!(Lock::take(&root).unwrap().remove_files(&root, &search).unwrap(), [] as [&str; 0]);
         assert!(root.exists(UNIT) && root.exists(ENABLED) && !root.exists(SEARCH) && !root.exists(SEARCH_ENABLED));
-        assert_eq!(remove_files(&root, &search).unwrap(), [] as [&str; 0]);
+        assert_eq!(Lock::take(&root).unwrap().remove_files(&root, &search).unwrap(), [] as [&str; 0]);
         keep_files(&root, &search).unwrap();
         assert!(root.exists(SEARCH));
         revert(&root).unwrap();

@@ -297,6 +297,26 @@ fn named_settings_that_cannot_be_changed_come_first() {
 }
 
 #[test]
+fn one_process_can_change_settings_several_times_without_others() {
+    let fake = Fake::new();
+    let before = fake.state();
+    let settings = chosen_with(&*fake, &["memory.thp=never".parse().unwrap()], None).unwrap();
+    let lock = Lock::take(&fake.root).unwrap();
+    for _ in 0..2 {
+        let tuning = apply_locked(lock.clone(), fake.ops(), &settings).unwrap();
+        assert_ne!(fake.state(), before);
+        drop(tuning);
+        assert_eq!(fake.state(), before);
+        // Nothing is changed now, but the search goes on.
+        assert!(matches!(apply_with(fake.ops(), &settings), Err(TuneError::Busy)));
+        assert!(matches!(keep_with(fake.ops(), &settings), Err(TuneError::Busy)));
+        assert!(matches!(revert_with(&*fake), Err(TuneError::Busy)));
+    }
+    drop(lock);
+    assert!(apply_with(fake.ops(), &settings).is_ok());
+}
+
+#[test]
 fn a_run_changes_settings_and_restores_them_in_reverse_order() {
     let fake = Fake::new();
     let before = fake.state();

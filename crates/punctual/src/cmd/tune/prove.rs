@@ -10,7 +10,7 @@ use campaign::{
 };
 use machine::{
     CpuList, Root,
-    tune::{self, Need, Setting},
+    tune::{self, Lock, Need, Setting},
 };
 use record::{
     Proof, Record, State, counted, file,
@@ -39,14 +39,17 @@ const BUDGET_NS: u64 = 30 * 60 * 1_000_000_000;
 pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     let root = Root::system();
-    let plan = measurement(&how.measurement, need.cpus.as_ref())?;
+    let mut plan = measurement(&how.measurement, need.cpus.as_ref())?;
     if let (Some(measured), Some(tuned)) = (measured_cpus(&plan), &need.cpus)
         && !measured.difference(tuned).is_empty()
     {
         let text = format!("the rounds measure CPU {measured}, but --cpus is {tuned}: give the same CPUs, or only one");
         return Err(Usage(text).into());
     }
-    let settings = possible(&root, tune::plan(&root, need).map_err(|error| Usage(error.to_string()))?.changes)?;
+    // Others must not change settings between two rounds.
+    let lock = Lock::take(&root)?;
+    plan.tune_lock = Some(lock.clone());
+    let settings = possible(&lock, &root, tune::plan(&root, need).map_err(|error| Usage(error.to_string()))?.changes)?;
     if let Some(both) = plan.settings.iter().find(|choice| settings.iter().any(|setting| setting.id == choice.id)) {
         let text = format!("{} cannot be tried and set in each round: leave out --setting {both} after `--`", both.id);
         return Err(Usage(text).into());
@@ -78,7 +81,7 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
     // Settings need no boot.
     output::first_error([ended.map(drop).map_err(Into::into), written])?;
     if let Some(conclusion) = proof.conclusion.as_ref().filter(|conclusion| !conclusion.kept.is_empty()) {
-        keep(options, &root, &settings, conclusion)?;
+        keep(options, &lock, &root, &settings, conclusion)?;
     }
     Ok(if proof.state == State::Complete { 0 } else { record::Outcome::Inconclusive.exit_status() })
 }
@@ -103,10 +106,10 @@ pub(super) fn deliver(options: &Tune, proof: &Proof, dir: &Path) -> anyhow::Resu
 }
 
 /// The settings that the kernel does not refuse: each is changed once, and restored. Names the others.
-fn possible(root: &Root, settings: Vec<Setting>) -> anyhow::Result<Vec<Setting>> {
+fn possible(lock: &Lock, root: &Root, settings: Vec<Setting>) -> anyhow::Result<Vec<Setting>> {
     let mut possible = Vec::new();
     for setting in settings {
-        let tuning = tune::apply(root, std::slice::from_ref(&setting))?;
+        let tuning = lock.apply(root, std::slice::from_ref(&setting))?;
         match tuning.refused().iter().find(|refused| refused.is_whole) {
             Some(refused) => say!("note: {} is not tried: {}", refused.id, refused.reason),
             None => possible.push(setting),
@@ -117,7 +120,7 @@ fn possible(root: &Root, settings: Vec<Setting>) -> anyhow::Result<Vec<Setting>>
 }
 
 /// Makes the changes that help with --yes, else prints the command that does.
-fn keep(options: &Tune, root: &Root, settings: &[Setting], conclusion: &Conclusion) -> anyhow::Result<()> {
+fn keep(options: &Tune, lock: &Lock, root: &Root, settings: &[Setting], conclusion: &Conclusion) -> anyhow::Result<()> {
     let kept: Vec<Setting> = conclusion.kept.iter().filter_map(|&index| settings.get(index)).cloned().collect();
     let ids = kept.iter().map(|setting| setting.id).collect::<Vec<_>>().join(",");
     if !options.yes {
@@ -130,7 +133,7 @@ fn keep(options: &Tune, root: &Root, settings: &[Setting], conclusion: &Conclusi
         say!("keep    sudo punctual tune {words}--only {ids} --yes");
         return Ok(());
     }
-    let done = tune::keep(root, &kept)?;
+    let done = lock.keep(root, &kept)?;
     let applied = done.applied.iter().map(|setting| setting.id).collect::<Vec<_>>().join(", ");
     say!("kept    {applied}; undo with: sudo punctual tune --revert");
     for part in done.refused.iter().filter(|refused| !refused.is_whole) {

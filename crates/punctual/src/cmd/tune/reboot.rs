@@ -12,7 +12,7 @@ use campaign::prove::{Changes, NextBoot, ProveError, ProveHandler, Prover, Searc
 use machine::{
     Root,
     tune::{
-        self, NewFile,
+        self, Lock, NewFile,
         reboot::{self, BootChange, Image},
     },
 };
@@ -39,12 +39,15 @@ const BUDGET_NS: u64 = 8 * 3600 * 1_000_000_000;
 pub fn run(options: &Tune, how: &Prove) -> anyhow::Result<u8> {
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     let root = Root::system();
-    let search = search(options, how, &root)?;
+    let mut search = search(options, how, &root)?;
     let dir = how.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
     let files = tune::search_unit(&command_at_boot(how, &search, &dir)?);
     if !options.yes {
         return plan(options, &search, &dir);
     }
+    // Others must not change settings during a round, nor remove the unit before the next boot.
+    let lock = Lock::take(&root)?;
+    search.plan.tune_lock = Some(lock.clone());
     let prover = match how.resume {
         true => Prover::resume(&search, &dir, &root)?,
         false => {
@@ -53,7 +56,7 @@ pub fn run(options: &Tune, how: &Prove) -> anyhow::Result<u8> {
         }
     };
     // Also to continue a search that an error has stopped.
-    install(&root, &files)?;
+    install(&lock, &root, &files)?;
     if !options.output.quiet {
         print_start(prover.proof(), search.around_ns(), &dir);
     }
@@ -63,11 +66,11 @@ pub fn run(options: &Tune, how: &Prove) -> anyhow::Result<u8> {
     match next {
         Ok(Some(next)) => {
             // A boot that cannot be started leaves the search as it is: it is not tried at each boot.
-            start(&next).inspect_err(|_| remove(&root, &files))?;
+            start(&next).inspect_err(|_| remove(&lock, &root, &files))?;
             Ok(0)
         }
         Ok(None) if proof.state == State::Complete => {
-            remove(&root, &files);
+            remove(&lock, &root, &files);
             deliver(options, &proof, &dir)?;
             print_kept(&root, &search, &proof);
             restart_as_usual()?;
@@ -79,7 +82,7 @@ pub fn run(options: &Tune, how: &Prove) -> anyhow::Result<u8> {
             Ok(record::Outcome::Inconclusive.exit_status())
         }
         Err(error) => {
-            remove(&root, &files);
+            remove(&lock, &root, &files);
             Err(error.into())
         }
     }
@@ -196,7 +199,7 @@ fn restart_as_usual() -> anyhow::Result<()> {
 }
 
 /// Creates the unit that continues at each boot, unless it is there.
-fn install(root: &Root, files: &[NewFile]) -> anyhow::Result<()> {
+fn install(lock: &Lock, root: &Root, files: &[NewFile]) -> anyhow::Result<()> {
     if files.iter().all(|file| root.read(&file.path).as_deref() == Some(file.text.trim_end())) {
         return Ok(());
     }
@@ -205,7 +208,7 @@ fn install(root: &Root, files: &[NewFile]) -> anyhow::Result<()> {
         say!("note: systemd does not run here: continue after each boot with: {command}");
         return Ok(());
     }
-    let kept = tune::keep_files(root, files).context("the unit that continues was not created")?;
+    let kept = lock.keep_files(root, files).context("the unit that continues was not created")?;
     match kept.failed.first() {
         Some(failed) => bail!("the unit that continues was not created: {failed}"),
         None => Ok(()),
@@ -213,8 +216,8 @@ fn install(root: &Root, files: &[NewFile]) -> anyhow::Result<()> {
 }
 
 /// Removes the unit.
-fn remove(root: &Root, files: &[NewFile]) {
-    match tune::remove_files(root, files) {
+fn remove(lock: &Lock, root: &Root, files: &[NewFile]) {
+    match lock.remove_files(root, files) {
         Ok(remaining) => remaining.iter().for_each(|text| say!("note: remove {text}")),
         Err(error) => say!("note: the unit was not removed: {error}; remove it with: sudo punctual tune --revert"),
     }

@@ -66,6 +66,35 @@ fn a_killed_search_restores_everything_and_can_be_resumed() {
 }
 
 #[test]
+fn others_change_no_settings_while_a_search_runs() {
+    // So many that some come between two rounds, and others in rounds without any change.
+    const ATTEMPTS: usize = 24;
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let before = values();
+    let mut search = scratch.punctual(&format!("{SEARCH} {ROUND}"));
+    let mut search = search.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("a round is measured", || proof_in(scratch.path()).is_some_and(|proof| !proof.rounds.is_empty()));
+    let others = [
+        "tune --only kernel.timer_migration --yes",
+        "tune --revert",
+        "tune --prove --only kernel.timer_migration --dir other",
+        "measure timer --cpus 0 --duration 10ms --setting kernel.timer_migration",
+    ];
+    for words in others.iter().cycle().take(ATTEMPTS) {
+        let other = scratch.run(words);
+        assert!(search.try_wait().unwrap().is_none(), "the search runs");
+        let error = other.expect_status(1).stderr();
+        assert!(error.contains("e.g. a search with --prove"), "{words}: {error}");
+    }
+    assert!(!scratch.path().join("other").exists());
+    signal(&search, "KILL");
+    search.wait().unwrap();
+    scratch.run("tune --revert").expect_status(0);
+    assert_eq!(values(), before);
+}
+
+#[test]
 fn a_search_that_is_too_short_says_how_long_it_must_be() {
     let scratch = Scratch::new();
     let output = scratch.run("tune --prove --only kernel.timer_migration --duration 10s");
