@@ -39,6 +39,8 @@ pub use self::boots::NextBoot;
 
 /// File name of the document of a search, in its folder.
 pub const PROOF_FILE: &str = "proof.json";
+/// Time for a whole search of settings, ns, if none is named.
+const BUDGET_NS: u64 = 30 * 60 * 1_000_000_000;
 
 /// The reasons why a search cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +114,22 @@ pub enum ProveError {
         /// The difference.
         what: &'static str,
     },
+    /// The document is of a search with more or less time.
+    #[error(
+        "{} was started for {} rounds ({}), which another --duration does not change: leave out --duration, or start again \
+         without --resume",
+        path.display(),
+        record::grouped(u64::from(*.blocks) * u64::from(prove::ROUNDS)),
+        analysis::format_duration(*.planned_ns)
+    )]
+    OtherDuration {
+        /// The document.
+        path: PathBuf,
+        /// Its number of blocks.
+        blocks: u32,
+        /// The time of these blocks, ns.
+        planned_ns: u64,
+    },
 }
 
 /// The changes to try, and the measurement of a round.
@@ -123,8 +141,8 @@ pub struct Search {
     pub candidates: Vec<Candidate>,
     /// The same changes.
     pub changes: Changes,
-    /// Time for the whole search, ns.
-    pub budget_ns: u64,
+    /// Time for the whole search, ns; `None` for the default: 30 min, or 8 h with boots.
+    pub budget_ns: Option<u64>,
 }
 
 /// The changes that a search tries, in the order of the candidates.
@@ -171,7 +189,10 @@ impl Search {
         let scenario = self.plan.scenario();
         // Names and values of the changes; the seed makes another order of the same search.
         let (probe, phases) = (&self.plan.probe, &self.plan.phases);
-        let digest = digest_of(format_args!("{scenario:?} {probe:?} {phases:?} {candidates:?}"));
+        let Plan { load_cpus, shield, nic, .. } = &self.plan;
+        let digest = digest_of(format_args!(
+            "{scenario:?} {probe:?} {phases:?} {load_cpus:?} {shield:?} {nic:?} {candidates:?}"
+        ));
         Proof {
             schema: PROOF_SCHEMA.to_owned(),
             tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
@@ -184,7 +205,7 @@ impl Search {
             digest,
             seed: RandomState::new().hash_one(self.budget_ns),
             round_ns: self.round_ns(),
-            blocks: u32::try_from(self.budget_ns / self.block_ns()).unwrap_or(u32::MAX),
+            blocks: self.blocks(),
             candidates,
             boots,
             ..Proof::default()
@@ -199,6 +220,15 @@ impl Search {
         let proof = self.document(Vec::new(), root);
         self.check(proof.blocks)?;
         Ok(proof)
+    }
+
+    /// The number of blocks in the budget.
+    fn blocks(&self) -> u32 {
+        let budget_ns = self.budget_ns.unwrap_or(match self.changes {
+            Changes::Settings(_) => BUDGET_NS,
+            Changes::Boots { .. } => boots::BUDGET_NS,
+        });
+        u32::try_from(budget_ns / self.block_ns()).unwrap_or(u32::MAX)
     }
 
     /// Time of a block, ns.
@@ -275,8 +305,8 @@ impl<'a> Prover<'a> {
     /// Goes on with a search: its budget and the order of its rounds remain. A block that was interrupted is repeated.
     ///
     /// # Errors
-    /// The folder contains no search, one that runs, one of another measurement, of other changes or of another machine, or
-    /// one that others can change.
+    /// The folder contains no search, one that runs, one of another measurement, budget, of other changes or of another
+    /// machine, or one that others can change.
     pub fn resume(search: &'a Search, dir: &Path, root: &Root) -> Result<Self, ProveError> {
         let path = dir.join(PROOF_FILE);
         if !path.exists() {
@@ -297,6 +327,11 @@ impl<'a> Prover<'a> {
         let is_same = proof.digest == of_now.digest && proof.candidates == of_now.candidates;
         if !is_same || proof.boots.is_some() != of_now.boots.is_some() {
             return Err(ProveError::Other { path, what: "another measurement or other changes" });
+        }
+        // Without a named one, it is that of the start, whether this is the default or not.
+        if search.budget_ns.is_some() && proof.blocks != of_now.blocks {
+            let planned_ns = u64::from(proof.blocks) * search.block_ns();
+            return Err(ProveError::OtherDuration { path, blocks: proof.blocks, planned_ns });
         }
         search.check(proof.blocks)?;
         if !boots::is_requested(&proof, root) {

@@ -17,6 +17,8 @@ use super::{ProveError, ProveHandler, Prover};
 
 /// Time around the measurement of a round that is assumed for the plan, ns: the restart, and [`SETTLE_NS`].
 pub(super) const AROUND_NS: u64 = 90_000_000_000;
+/// Time for a whole search, ns, if none is named.
+pub(super) const BUDGET_NS: u64 = 8 * 3600 * 1_000_000_000;
 /// Number of restarts in a row without the requested kernel after which a search stops.
 pub(super) const ATTEMPTS: u32 = 3;
 /// Time from the boot of the machine after which it has come to rest, ns.

@@ -32,8 +32,6 @@ use crate::{
 const MEASUREMENT: [&str; 3] = ["timer", "--load", "cpu"];
 /// Length of a round, ns, if the measurement names none.
 const ROUND_NS: u64 = 5_000_000_000;
-/// Time for the whole search, ns, if none is named.
-const BUDGET_NS: u64 = 30 * 60 * 1_000_000_000;
 
 /// Searches for the changes of this plan that help, and makes them with --yes.
 pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
@@ -58,7 +56,7 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
         plan,
         candidates: settings.iter().map(candidate).collect(),
         changes: Changes::Settings(settings.clone()),
-        budget_ns: how.duration.unwrap_or(BUDGET_NS),
+        budget_ns: how.duration,
     };
     let (dir, prover) = match how.resume {
         true => {

@@ -32,8 +32,6 @@ use crate::{
 
 /// The folder of the search, which must survive a reboot.
 const FOLDER: &str = "/var/lib/punctual/prove";
-/// Time for the whole search, ns, if none is named.
-const BUDGET_NS: u64 = 8 * 3600 * 1_000_000_000;
 
 /// Shows the plan; with --yes, measures the round of this boot, and starts the next one.
 pub fn run(options: &Tune, how: &Prove) -> anyhow::Result<u8> {
@@ -130,7 +128,7 @@ fn search(options: &Tune, how: &Prove, root: &Root) -> anyhow::Result<Search> {
         plan,
         candidates: candidates.collect(),
         changes: Changes::Boots { changes, kernel },
-        budget_ns: how.duration.unwrap_or(BUDGET_NS),
+        budget_ns: how.duration,
     })
 }
 

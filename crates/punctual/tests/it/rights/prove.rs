@@ -41,6 +41,18 @@ fn a_killed_search_restores_everything_and_can_be_resumed() {
     signal(&killed, "KILL");
     killed.wait().unwrap();
     let measured = rounds();
+    for (words, expected) in [
+        (SEARCH.replace("90s", "3m"), "which another --duration does not change: leave out --duration"),
+        (format!("{SEARCH} --setting cpu.statistics=60"), "another measurement or other changes"),
+    ] {
+        let other = scratch.run(&format!("{words} --resume {ROUND}"));
+        assert!(other.expect_status(1).stderr().contains(expected), "{}", other.stderr());
+    }
+    for other in ["--period 2ms", "--shield 0"] {
+        let other = scratch.run(&format!("{SEARCH} --resume {ROUND} {other}"));
+        assert!(other.expect_status(1).stderr().contains("another measurement"), "{}", other.stderr());
+    }
+    assert_eq!(rounds(), measured, "a refused command leaves the search as it was");
 
     let output = scratch.run(&format!("{SEARCH} --resume {ROUND}"));
     output.expect_status(0);
@@ -61,8 +73,6 @@ fn a_killed_search_restores_everything_and_can_be_resumed() {
     let shown = scratch.run("show search/proof.json");
     assert!(shown.expect_status(0).stdout().contains("cpu.statistics"), "{}", shown.stdout());
     scratch.run(&format!("{SEARCH} {ROUND}")).expect_status(1);
-    let other = scratch.run(&format!("{SEARCH} --resume {ROUND} --period 2ms"));
-    assert!(other.expect_status(1).stderr().contains("another measurement"), "{}", other.stderr());
 }
 
 #[test]
