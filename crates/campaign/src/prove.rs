@@ -8,7 +8,7 @@ mod boots;
 
 use std::{
     collections::hash_map::RandomState,
-    fs::File,
+    fs::{self, File},
     hash::BuildHasher,
     path::{Path, PathBuf},
 };
@@ -32,7 +32,7 @@ use crate::{
     AROUND_NS, CampaignError, Plan, Progress, RunError,
     expand::digest_of,
     run::now,
-    runner::{is_own, lock, this_machine},
+    runner::{LOCK_FILE, is_own, lock, this_machine},
 };
 
 pub use self::boots::NextBoot;
@@ -55,11 +55,21 @@ pub enum ProveError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// A round was invalid, so its figures say nothing.
-    #[error("a round was invalid, so the search stopped: {0}; mend that, and continue with --resume")]
-    InvalidRound(String),
+    #[error("a round was invalid, so the search stopped: {reason}; mend that, and {next}")]
+    InvalidRound {
+        /// The reason.
+        reason: String,
+        /// The next step for the user.
+        next: &'static str,
+    },
     /// Another program changed a setting between two rounds.
-    #[error("another program changed a setting, so the search stopped: {0}; set it back, and continue with --resume")]
-    ChangedByOthers(String),
+    #[error("another program changed a setting, so the search stopped: {changed}; set it back, and {next}")]
+    ChangedByOthers {
+        /// The setting with its values.
+        changed: String,
+        /// The next step for the user.
+        next: &'static str,
+    },
     /// The machine did not come up with the requested kernel.
     #[error(
         "the machine was restarted {} times, but never with the kernel arguments of this round ({arguments}): if they keep it \
@@ -275,6 +285,8 @@ pub struct Prover<'a> {
     search: &'a Search,
     dir: PathBuf,
     proof: Proof,
+    /// True if this process created the folder.
+    is_new: bool,
     /// Open and locked for as long as the search runs.
     _lock: Option<File>,
 }
@@ -297,7 +309,7 @@ impl<'a> Prover<'a> {
         if dir.join(PROOF_FILE).exists() {
             return Err(ProveError::AlreadyBegun { path: dir.to_owned() });
         }
-        let mut prover = Self { search, dir: dir.to_owned(), proof, _lock: lock };
+        let mut prover = Self { search, dir: dir.to_owned(), proof, is_new, _lock: lock };
         prover.write()?;
         Ok(prover)
     }
@@ -338,7 +350,7 @@ impl<'a> Prover<'a> {
             prove::forget_partial_block(&mut proof);
         }
         proof.conclusion = None;
-        Ok(Self { search, dir: dir.to_owned(), proof, _lock: lock })
+        Ok(Self { search, dir: dir.to_owned(), proof, is_new: false, _lock: lock })
     }
 
     /// The document so far.
@@ -349,7 +361,8 @@ impl<'a> Prover<'a> {
 
     /// Measures the remaining rounds, or that of this boot. Returns the document, which is also written to disk, and the
     /// boot that the next round needs, which the caller makes; `None` if the search is over. A signal such as SIGTERM ends
-    /// the running round and the search, which can be resumed.
+    /// the running round and the search, which can be resumed. A search of settings without any measured round is removed
+    /// from the disk.
     pub fn run(mut self, root: &Root, handler: &mut dyn ProveHandler) -> (Proof, Result<Option<NextBoot>, ProveError>) {
         let search = self.search;
         let next = match &search.changes {
@@ -359,7 +372,7 @@ impl<'a> Prover<'a> {
         if self.proof.state != State::Complete && !matches!(next, Ok(Some(_))) {
             self.proof.state = State::Interrupted;
         }
-        let written = self.write();
+        let written = if self.is_kept() { self.write() } else { self.discard() };
         (self.proof, next.and_then(|next| written.map(|()| next)))
     }
 
@@ -369,7 +382,7 @@ impl<'a> Prover<'a> {
                 break;
             }
             if let Some(changed) = tune::changed_since(root, settings) {
-                return Err(ProveError::ChangedByOthers(changed));
+                return Err(ProveError::ChangedByOthers { changed, next: self.next_step() });
             }
             // The control is the last one, and changes nothing.
             let applied = next.applied.iter().filter_map(|&index| settings.get(index)).cloned();
@@ -392,7 +405,7 @@ impl<'a> Prover<'a> {
         let proof = &self.proof;
         let record = crate::run(plan, root, &mut |record, progress| handler.watch(record, progress, proof))?;
         if let Some(reason) = record.validity.reasons.first() {
-            return Err(ProveError::InvalidRound(reason.text.clone()));
+            return Err(ProveError::InvalidRound { reason: reason.text.clone(), next: self.next_step() });
         }
         if record.state != State::Complete {
             return Ok(false);
@@ -403,23 +416,45 @@ impl<'a> Prover<'a> {
         Ok(true)
     }
 
+    /// The next step for the user after an error.
+    fn next_step(&self) -> &'static str {
+        if self.is_kept() { "continue with --resume" } else { "start again" }
+    }
+
+    /// False for a search that has nothing to continue from. One with boots measures its first round in a later process.
+    fn is_kept(&self) -> bool {
+        self.proof.boots.is_some() || !self.proof.rounds.is_empty()
+    }
+
+    /// Removes the document, and the folder if the search created it.
+    fn discard(&self) -> Result<(), ProveError> {
+        let failed = |source| CampaignError::Folder { path: self.dir.clone(), source };
+        fs::remove_file(self.dir.join(PROOF_FILE)).map_err(failed)?;
+        // Without the document, they mean nothing to a later search.
+        let _ = fs::remove_file(self.dir.join(LOCK_FILE));
+        if self.is_new {
+            let _ = fs::remove_dir(&self.dir);
+        }
+        Ok(())
+    }
+
     fn write(&mut self) -> Result<(), ProveError> {
         self.proof.written_at = now();
         Ok(file::write_atomic(&self.dir.join(PROOF_FILE), &file::proof_to_json(&self.proof))?)
     }
 }
 
-/// The newest folder in `dir` with an unfinished search of this user. Links are not followed.
+/// The newest folder in `dir` with an unfinished search of this user that has measured rounds. Links are not followed.
 #[must_use]
 pub fn unfinished(dir: &Path) -> Option<PathBuf> {
-    let folders = std::fs::read_dir(dir).ok()?.flatten().map(|found| found.path());
+    let folders = fs::read_dir(dir).ok()?.flatten().map(|found| found.path());
     let unfinished_since = |folder: &PathBuf| {
         let parts = [folder, &folder.join(PROOF_FILE)];
         if !parts.into_iter().all(|path| is_own(path) && !path.is_symlink()) {
             return None;
         }
         let proof = file::read_proof(&folder.join(PROOF_FILE)).ok()?;
-        (proof.state != State::Complete).then_some(proof.written_at)
+        (proof.state != State::Complete && !proof.rounds.is_empty()).then_some(proof.written_at)
     };
     folders.filter_map(|folder| Some((unfinished_since(&folder)?, folder))).max().map(|(_, folder)| folder)
 }

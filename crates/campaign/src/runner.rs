@@ -32,7 +32,7 @@ const GROUP_WRITE: u32 = 0o020;
 /// The mode bits that let others open a file.
 const OTHERS: u32 = 0o077;
 /// File name of the lock of a folder, which stays there.
-const LOCK_FILE: &str = ".lock";
+pub(crate) const LOCK_FILE: &str = ".lock";
 
 /// Time between two checks, during a rest, for a termination request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);

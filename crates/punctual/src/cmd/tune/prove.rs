@@ -75,6 +75,11 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
     let mut monitor = Monitor::new(options.output, search.around_ns());
     let (proof, ended) = prover.run(&root, &mut monitor);
     monitor.done(&proof);
+    if proof.rounds.is_empty() {
+        ended?;
+        say!("note: stopped before the end of the first round, so there is no result, and nothing to continue");
+        return Ok(record::Outcome::Inconclusive.exit_status());
+    }
     let written = deliver(options, &proof, &dir);
     // Settings need no boot.
     output::first_error([ended.map(drop).map_err(Into::into), written])?;

@@ -105,6 +105,35 @@ fn others_change_no_settings_while_a_search_runs() {
 }
 
 #[test]
+fn a_search_without_a_measured_round_leaves_nothing() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let entries = || fs::read_dir(scratch.path()).unwrap().count();
+    let search = "tune --prove --only kernel.timer_migration --duration 90s";
+    for (measurement, expected) in [
+        ("timer --cpus 0 --load disk:dir=/nonexistent --duration 20ms", "there is no such folder"),
+        ("noise --cpus 0 --duration 1ns", "mend that, and start again"),
+    ] {
+        let output = scratch.run(&format!("{search} -- {measurement}"));
+        let error = output.expect_status(1).stderr();
+        assert!(error.contains(expected) && !error.contains("--resume"), "{measurement}: {error}");
+        assert!(!error.contains("proof.json") && output.stdout().is_empty(), "{measurement}: {error}");
+        assert_eq!(entries(), 0, "{measurement}");
+    }
+    // A folder of the user stays.
+    fs::create_dir(scratch.path().join("search")).unwrap();
+    let first = format!("{SEARCH} -- timer --cpus 0 --duration 500ms").replace("90s", "10m");
+    let mut stopped = scratch.punctual(&first);
+    let mut stopped = stopped.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the search has begun", || proof_in(scratch.path()).is_some());
+    signal(&stopped, "INT");
+    assert_eq!(stopped.wait().unwrap().code(), Some(3));
+    assert_eq!((entries(), fs::read_dir(scratch.path().join("search")).unwrap().count()), (1, 0));
+    let resumed = scratch.run(&first.replace("--dir search", "--resume"));
+    assert!(resumed.expect_status(1).stderr().contains("no search to continue"), "{}", resumed.stderr());
+}
+
+#[test]
 fn a_search_that_is_too_short_says_how_long_it_must_be() {
     let scratch = Scratch::new();
     let output = scratch.run("tune --prove --only kernel.timer_migration --duration 10s");
