@@ -3,7 +3,10 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, fail, files, not_applicable, ok, unknown, warn, without};
-use crate::{Unreadable, tune::firmware};
+use crate::{
+    Unreadable,
+    tune::firmware::{self, Radio},
+};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -173,9 +176,23 @@ fn firmware_lines(context: &CheckContext) -> Finding {
     let all = lines.iter().map(|line| line.text()).collect::<Vec<_>>().join(", ");
     let read = evidence(path, if all.is_empty() { "none of these lines" } else { &all });
     if !not_in_effect.is_empty() {
-        return warn(ID, format!("not in effect: {not_in_effect}"), read).because(
-            "The firmware reads config.txt only at boot. A Wi-Fi, Bluetooth or sound adapter of its own is not switched off by it.",
-            "sudo reboot",
+        return warn(ID, format!("not in effect: {not_in_effect}"), read)
+            .because("The firmware reads config.txt only at boot.", "sudo reboot");
+    }
+    let adapters: Vec<Radio> = lines.iter().flat_map(|line| line.adapters_on(root)).collect();
+    if !adapters.is_empty() {
+        let indexes = adapters.iter().map(|radio| &*radio.index).collect::<Vec<_>>().join(" ");
+        let mut modules: Vec<&str> = adapters.iter().filter_map(|radio| radio.module.as_deref()).collect();
+        modules.sort_unstable();
+        modules.dedup();
+        let unload = match modules.is_empty() {
+            true => String::new(),
+            false => format!(", or `sudo modprobe -r {}` (until the next boot)", modules.join(" ")),
+        };
+        let kinds = adapters.iter().map(|radio| &*radio.kind).collect::<Vec<_>>().join(", ");
+        return warn(ID, format!("adapters are on, which config.txt does not switch off: {kinds}"), read).because(
+            "The lines of config.txt switch off the radios of the board only. An adapter on USB or PCI Express, with its driver, works as before.",
+            format!("unplug the adapter, or `sudo rfkill block {indexes}` (also after a reboot){unload}"),
         );
     }
     if !not_readable.is_empty() {
@@ -189,3 +206,43 @@ fn firmware_lines(context: &CheckContext) -> Finding {
 
 /// The kinds of wireless devices (`Documentation/ABI/stable/sysfs-class-rfkill`).
 const KINDS: [&str; 8] = ["wlan", "bluetooth", "ultrawideband", "wimax", "wwan", "gps", "fm", "nfc"];
+
+#[cfg(test)]
+mod tests {
+    use record::FindingState;
+
+    use crate::{Root, facts, findings};
+
+    /// A Raspberry Pi whose own radios are off, with a Wi-Fi adapter on USB.
+    #[test]
+    fn an_adapter_that_remains_is_no_reason_to_reboot() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("proc/device-tree/model", "Raspberry Pi 4 Model B Rev 1.4\0");
+        put("boot/firmware/config.txt", "dtoverlay=disable-wifi\n");
+        put("sys/class/rfkill/rfkill2/type", "wlan\n");
+        put("sys/class/rfkill/rfkill2/soft", "0\n");
+        let root = Root::at(folder.path());
+        let finding = || {
+            let found = findings(&root, &facts(&root), None, None);
+            found.into_iter().find(|finding| finding.id == "board.firmware").unwrap()
+        };
+        // Without its bus, it counts as one of the board.
+        assert_eq!(finding().remedy, "sudo reboot");
+
+        let device = folder.path().join("sys/class/rfkill/rfkill2/device/device");
+        std::fs::create_dir_all(device.join("driver")).unwrap();
+        std::os::unix::fs::symlink("../../../../bus/usb", device.join("subsystem")).unwrap();
+        let remedy = "unplug the adapter, or `sudo rfkill block 2` (also after a reboot)";
+        assert_eq!((finding().state, &*finding().remedy), (FindingState::Warn, remedy));
+        std::os::unix::fs::symlink("../../../../module/rtl8xxxu", device.join("driver/module")).unwrap();
+        assert!(finding().remedy.ends_with("or `sudo modprobe -r rtl8xxxu` (until the next boot)"));
+
+        put("sys/class/rfkill/rfkill2/soft", "1\n");
+        assert_eq!(finding().state, FindingState::Ok);
+    }
+}

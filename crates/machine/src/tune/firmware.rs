@@ -78,11 +78,28 @@ impl Line {
         AdvisedLine { line: self.text(), effect, risk, source }
     }
 
+    /// The kind of radio that this line switches off.
+    fn radio(self) -> Option<&'static str> {
+        match self {
+            Self::NoWifi => Some("wlan"),
+            Self::NoBluetooth => Some("bluetooth"),
+            Self::NoSound | Self::ForceTurbo | Self::ArmFreq { .. } => None,
+        }
+    }
+
+    /// Adapters that are switched on, although this line switches off the radio of the board of their kind.
+    pub(crate) fn adapters_on(self, root: &Root) -> Vec<Radio> {
+        let Some(kind) = self.radio() else { return Vec::new() };
+        radios(root).into_iter().filter(|radio| radio.kind == kind && radio.is_adapter && radio.is_on).collect()
+    }
+
     /// True if the board runs as this line says; `None` if that cannot be read.
     pub(crate) fn is_in_effect(self, root: &Root) -> Option<bool> {
         match self {
-            Self::NoWifi => Some(!has_radio(root, "wlan")),
-            Self::NoBluetooth => Some(!has_radio(root, "bluetooth")),
+            Self::NoWifi | Self::NoBluetooth => {
+                let kind = self.radio()?;
+                Some(radios(root).iter().all(|radio| radio.kind != kind || radio.is_adapter))
+            }
             Self::NoSound => match root.try_read("proc/asound/cards") {
                 Ok(_) => Some(!sound::cards(root).iter().any(|card| card.name.contains(ON_BOARD_SOUND))),
                 Err(Unreadable::Absent) if root.exists("proc/sys/kernel") => Some(true),
@@ -164,12 +181,9 @@ pub fn firmware(root: &Root, plan: &Plan) -> Option<Firmware> {
 fn advised(root: &Root, plan: &Plan) -> Vec<Line> {
     let changed = |id: &str| plan.changes.iter().find(|setting| setting.id == id);
     let mut lines = Vec::new();
-    if is_radio_on(root, "wlan") {
-        lines.push(Line::NoWifi);
-    }
-    if is_radio_on(root, "bluetooth") {
-        lines.push(Line::NoBluetooth);
-    }
+    let radios = radios(root);
+    let is_on = |kind| radios.iter().any(|radio| radio.kind == kind && radio.is_on && !radio.is_adapter);
+    lines.extend([Line::NoWifi, Line::NoBluetooth].into_iter().filter(|line| line.radio().is_some_and(is_on)));
     let cards = sound::cards(root);
     let is_on_board = |card: &&sound::Card| card.name.contains(ON_BOARD_SOUND);
     let on_board = cards.iter().filter(is_on_board).count();
@@ -196,19 +210,38 @@ fn frequency(root: &Root, file: &str) -> Option<u64> {
     root.number(&format!("{FREQUENCIES}/{file}"))
 }
 
-fn radios<'a>(root: &'a Root, kind: &'a str) -> impl Iterator<Item = String> + 'a {
+/// A wireless device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Radio {
+    /// Its number for `rfkill`.
+    pub index: String,
+    /// Its kind, e.g. `wlan`.
+    pub kind: String,
+    /// The kernel module of its driver.
+    pub module: Option<String>,
+    /// True for one on USB or PCI Express. Those of the boards are on SDIO and a serial port.
+    is_adapter: bool,
+    is_on: bool,
+}
+
+fn radios(root: &Root) -> Vec<Radio> {
     const FOLDER: &str = "sys/class/rfkill";
-    let devices = root.list(FOLDER).into_iter().map(|name| format!("{FOLDER}/{name}"));
-    devices.filter(move |path| root.read(&format!("{path}/type")).as_deref() == Some(kind))
-}
-
-fn has_radio(root: &Root, kind: &str) -> bool {
-    radios(root, kind).next().is_some()
-}
-
-fn is_radio_on(root: &Root, kind: &str) -> bool {
-    let is = |path: &str, file, value| root.read(&format!("{path}/{file}")).as_deref() == Some(value);
-    radios(root, kind).any(|path| is(&path, "soft", "0") && !is(&path, "hard", "1"))
+    let radio = |name: String| {
+        let read = |file: &str| root.read(&format!("{FOLDER}/{name}/{file}"));
+        // Above the wireless device, which `device` links to, is the device of the bus.
+        let last_of_link = |file: &str| {
+            let target = root.link(&format!("{FOLDER}/{name}/device/device/{file}"))?;
+            target.rsplit('/').next().map(str::to_owned)
+        };
+        Some(Radio {
+            index: name.strip_prefix("rfkill")?.to_owned(),
+            kind: read("type")?,
+            module: last_of_link("driver/module"),
+            is_adapter: last_of_link("subsystem").is_some_and(|bus| matches!(&*bus, "usb" | "pci")),
+            is_on: read("soft").as_deref() == Some("0") && read("hard").as_deref() != Some("1"),
+        })
+    };
+    root.list(FOLDER).into_iter().filter_map(radio).collect()
 }
 
 #[cfg(test)]
@@ -300,6 +333,28 @@ mod tests {
         set(&root, &format!("{FREQUENCIES}/cpuinfo_min_freq"), "1500000");
         assert_eq!((is(Line::NoWifi), is(Line::NoBluetooth), is(Line::NoSound)), (Some(true), Some(true), Some(true)));
         assert_eq!(is(Line::ForceTurbo), Some(true));
+    }
+
+    #[test]
+    fn adapters_are_not_switched_off_by_the_firmware() {
+        let (_folder, root) = board();
+        let above = |number: u32| root.path(&format!("sys/class/rfkill/rfkill{number}/device/device"));
+        for (number, bus) in [(0, "usb"), (1, "serial")] {
+            std::fs::create_dir_all(above(number)).unwrap();
+            std::os::unix::fs::symlink(format!("../../../bus/{bus}"), above(number).join("subsystem")).unwrap();
+        }
+        std::fs::create_dir_all(above(0).join("driver")).unwrap();
+        std::os::unix::fs::symlink("../../../../module/mt7601u", above(0).join("driver/module")).unwrap();
+        assert_eq!(Line::NoWifi.is_in_effect(&root), Some(true));
+        assert_eq!(Line::NoBluetooth.is_in_effect(&root), Some(false));
+        let adapters = Line::NoWifi.adapters_on(&root);
+        assert_eq!(adapters.len(), 1);
+        assert_eq!((&*adapters[0].index, adapters[0].module.as_deref()), ("0", Some("mt7601u")));
+        assert_eq!(Line::NoBluetooth.adapters_on(&root), []);
+        let all = "dtparam=audio=off force_turbo=1";
+        assert_eq!(lines(&root, &Need::default()), Some((None, all.to_owned())), "no advice to disable Wi-Fi");
+        set(&root, "sys/class/rfkill/rfkill0/soft", "1");
+        assert_eq!(Line::NoWifi.adapters_on(&root), []);
     }
 
     #[test]
