@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use analysis::{format_duration, prove::ROUNDS};
 use anyhow::{Context, bail};
 use campaign::{
-    Length, Plan,
+    Length, NicPlan, Plan,
     prove::{Changes, PROOF_FILE, ProveHandler, Prover, Search, unfinished},
 };
 use machine::{
@@ -47,11 +47,12 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
     // Others must not change settings between two rounds.
     let lock = Lock::take(&root)?;
     plan.tune_lock = Some(lock.clone());
-    let settings = possible(&lock, &root, tune::plan(&root, need).map_err(|error| Usage(error.to_string()))?.changes)?;
-    if let Some(both) = plan.settings.iter().find(|choice| settings.iter().any(|setting| setting.id == choice.id)) {
-        let text = format!("{} cannot be tried and set in each round: leave out --setting {both} after `--`", both.id);
+    let planned = tune::plan(&root, need).map_err(|error| Usage(error.to_string()))?.changes;
+    if let Some((id, option)) = set_in_each_round(&plan, &planned) {
+        let text = format!("{id} cannot be tried and set in each round: leave out {option} after `--`");
         return Err(Usage(text).into());
     }
+    let settings = possible(&lock, &root, planned)?;
     let search = Search {
         plan,
         candidates: settings.iter().map(candidate).collect(),
@@ -146,6 +147,17 @@ fn keep(options: &Tune, lock: &Lock, root: &Root, settings: &[Setting], conclusi
         Some(refused) => bail!("{} was not kept: {}", refused.id, refused.reason),
         None => Ok(()),
     }
+}
+
+/// A planned setting that the measurement would set again in each round, with the option that does.
+fn set_in_each_round(plan: &Plan, planned: &[Setting]) -> Option<(&'static str, String)> {
+    let NicPlan { values, irq_priority } = &plan.nic;
+    let of_interface =
+        [(irq_priority.is_some(), "irq.priority", "--irq-priority"), (!values.is_empty(), "nic.settings", "--nic")];
+    let of_interface = of_interface.into_iter().filter(|(is_given, ..)| *is_given);
+    let of_interface = of_interface.map(|(_, id, option)| (id, option.to_owned()));
+    let of_machine = plan.settings.iter().map(|choice| (choice.id, format!("--setting {choice}")));
+    of_interface.chain(of_machine).find(|(id, _)| planned.iter().any(|setting| setting.id == *id))
 }
 
 /// A setting as a candidate.

@@ -190,6 +190,26 @@ fn measurements_that_do_not_make_equal_rounds_are_refused() {
 }
 
 #[test]
+fn a_setting_that_each_round_sets_is_not_tried() {
+    let scratch = Scratch::new();
+    let setting = "tune --prove --only kernel.timer_migration -- timer --setting kernel.timer_migration";
+    let error = scratch.run(setting).expect_status(64).stderr();
+    assert!(error.contains("leave out --setting kernel.timer_migration after `--`"), "{error}");
+    let threads = fs::read_dir("/proc").unwrap().flatten();
+    let names = threads.filter_map(|process| fs::read_to_string(process.path().join("comm")).ok());
+    let Some(interrupt) =
+        names.filter_map(|name| Some(name.strip_prefix("irq/")?.split_once('-')?.1.to_owned())).next()
+    else {
+        return skip("there is no interrupt thread");
+    };
+    let tried = format!("tune --prove --only irq.priority --setting irq.priority={}:61", interrupt.trim());
+    let error =
+        scratch.run(&format!("{tried} -- interrupt --source gpio:0/1 --irq-priority 62")).expect_status(64).stderr();
+    assert!(error.contains("irq.priority cannot be tried and set in each round: leave out --irq-priority"), "{error}");
+    assert!(fs::read_dir(scratch.path()).unwrap().next().is_none(), "no folder is left");
+}
+
+#[test]
 fn a_search_with_reboots_names_what_it_needs() {
     let scratch = Scratch::new();
     for (words, status, expected) in [
