@@ -9,7 +9,7 @@
 //! | [`timer`] | wake-ups of one thread on each CPU |
 //! | [`threads`] | wake-ups of several threads, each with its own period |
 //! | [`noise`] | gaps in a loop that never sleeps |
-//! | [`udp`] | round trips of datagrams |
+//! | [`round_trip`] | round trips of datagrams and frames |
 //! | [`stream`] | frames of an AVB stream, sent and received |
 //! | [`interrupt`] | the time from an interrupt of a device to the wake-up of a thread |
 //! | [`audio`] | periods of audio, played through an amplifier |

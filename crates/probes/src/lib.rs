@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`timer`] | wake-up latency of a thread that sleeps until a deadline |
 //! | [`noise`] | interruptions of a thread that never sleeps |
-//! | [`udp`] | round trips of datagrams on a fixed schedule |
+//! | [`round_trip`] | round trips of datagrams and frames on a fixed schedule |
 //! | [`stream`] | send lateness of a stream's frames, and their arrival |
 //! | [`interrupt`] | the time from an interrupt of a device to the wake-up of a thread |
 //! | [`audio`] | completion of each period of audio, and xruns |
