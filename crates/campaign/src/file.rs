@@ -10,7 +10,7 @@
 //! | `fields` | reads the keys of one table |
 //! | `words` | CPU words |
 //! | `probes`, `loads`, `parts` | probes; loads; placements and settings |
-//! | `udp`, `stream`, `audio` | the keys of these kinds of probe |
+//! | `round_trip`, `stream`, `audio` | the keys of these kinds of probe |
 //! | `streams` | a file of streams for a talker |
 //! | `values` | values that several parts use |
 //! | `default_names` | names of probes that the file does not name |

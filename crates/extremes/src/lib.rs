@@ -3,9 +3,9 @@
 //!
 //! Two laws describe large values whatever the law of the single values is: the largest values of long blocks follow a
 //! generalized extreme-value distribution ([`Gev`]), and the excesses over a high threshold a generalized Pareto
-//! distribution ([`Gpd`]). [`tail`] fits both, but only to values that pass [`checks`]: values that drift, that come in bursts, or
-//! that have a rare second cause say nothing about larger ones. Methods as in S. Coles, "An Introduction to Statistical
-//! Modeling of Extreme Values", 2001, chapters 3 and 4.
+//! distribution ([`Gpd`]). [`tail()`] fits both, but only to values that pass the checks: values that drift, that come in
+//! bursts, or that have a rare second cause say nothing about larger ones. Methods as in S. Coles, "An Introduction to
+//! Statistical Modeling of Extreme Values", 2001, chapters 3 and 4.
 //!
 //! | module | contents |
 //! |---|---|
