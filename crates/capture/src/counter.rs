@@ -24,6 +24,10 @@ const SAMPLES_A_SECOND: [u32; 7] = [4000, 4800, 5760, 12_800, 14_400, 15_360, 96
 pub(crate) struct Counter {
     /// The number of values, after which they start again; `None` if not known yet.
     values: Option<u64>,
+    /// The number of values of the field; `None` if its width does not limit them.
+    in_field: Option<u64>,
+    /// True if the numbers count all values of 8 bits one by one, which [`crate::sequence`] follows itself.
+    is_eight: bool,
     /// The difference between the numbers of two frames.
     step: u64,
     /// Mean time between two frames, ns.
@@ -42,11 +46,6 @@ struct Newest {
     base_ns: f64,
 }
 
-/// True if the number is the next of 8 bits, which [`crate::sequence`] follows itself.
-fn is_eight(range: Range, step: u64) -> bool {
-    range == Range::Bits(8) && step == 1
-}
-
 impl Counter {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
     pub(crate) fn learn(frames: &[(Number, i64)]) -> Option<Self> {
@@ -58,14 +57,14 @@ impl Counter {
         let all = frames.len();
         let frames: Vec<(Count, i64)> = frames.iter().filter_map(candidate).collect();
         let range = frames.first()?.0.range;
-        let values = match range {
+        let in_field = match range {
             Range::Bits(bits) => Some(1u64 << bits.min(32)),
             Range::Second => None,
         };
         // Steps backwards, where the values start again, are no candidates without a known number of values.
         let step = |pair: &[(Count, i64)]| {
             let [before, next] = [pair[0], pair[1]].map(|(count, _)| u64::from(count.value));
-            match values {
+            match in_field {
                 Some(values) => Some(next.wrapping_sub(before) & (values - 1)),
                 None => next.checked_sub(before),
             }
@@ -77,20 +76,22 @@ impl Counter {
         let runs = sorted.chunk_by(|a, b| a == b);
         let most = runs.max_by_key(|run| run.len())?;
         let (&step, found) = (most.first()?, most.len());
-        let is_forward = values.is_none_or(|values| step < values / 2);
+        let is_forward = in_field.is_none_or(|values| step < values / 2);
         if !is_forward || (found as f64) < COUNTS * (all - 1) as f64 {
             return None;
         }
-        let mut intervals: Vec<f64> = steps.iter().filter(|(one, _)| *one == step).map(|(_, ns)| *ns as f64).collect();
-        let interval_ns = quantile(&mut intervals, 0.5)?.max(1.0);
-        Some(Self { values, step, interval_ns, newest: None, run: 0 })
+        let intervals_ns: Vec<i64> = steps.iter().filter(|(one, _)| *one == step).map(|(_, ns)| *ns).collect();
+        let interval_ns = usual_mean(&intervals_ns)?.max(1.0);
+        let used = in_field.and_then(|_| used_values(&frames, step));
+        let (values, is_eight) = (used.or(in_field), range == Range::Bits(8) && step == 1 && used.is_none());
+        Some(Self { values, in_field, is_eight, step, interval_ns, newest: None, run: 0 })
     }
 
     /// The number of a frame. Frames of one run have consecutive numbers; a number that fits neither the newest one nor
     /// the time begins another run.
     #[inline]
     pub(crate) fn extend(&mut self, count: Count, at_ns: i64) -> Number {
-        if is_eight(count.range, self.step) {
+        if self.is_eight {
             let [low, ..] = count.value.to_le_bytes();
             return Number::Eight(low);
         }
@@ -129,7 +130,7 @@ impl Counter {
             return Some(1);
         }
         // A number of values that was learned from a restart is wrong.
-        let values = self.values.filter(|&values| value.max(newest.value) < values);
+        let values = self.values.filter(|&values| value.max(newest.value) < values).or(self.in_field);
         self.values = values.or_else(|| self.learn_values(newest, value, at_ns));
         match self.values {
             Some(values) => {
@@ -191,6 +192,29 @@ impl Counter {
     }
 }
 
+/// The number of values that a talker uses, if its numbers start again below the largest of their field: the one after which
+/// they start again most often, twice at least.
+fn used_values(frames: &[(Count, i64)], step: u64) -> Option<u64> {
+    let values = || frames.iter().map(|(count, _)| u64::from(count.value));
+    let starts = values().zip(values().skip(1)).filter(|(before, next)| before > next && *next == 0);
+    let mut ends: Vec<u64> = starts.map(|(before, _)| before + step).collect();
+    ends.sort_unstable();
+    let most = ends.chunk_by(|a, b| a == b).filter(|run| run.len() >= 2).max_by_key(|run| run.len())?;
+    let used = *most.first()?;
+    values().all(|value| value < used).then_some(used)
+}
+
+/// The median of the means of several intervals in a row. A single one can be that within a group of frames, or of stamps that
+/// are coarser than it; and the mean of all can contain a pause.
+fn usual_mean(intervals_ns: &[i64]) -> Option<f64> {
+    /// Intervals of a mean, in a stream with enough frames.
+    const IN_A_ROW: usize = 32;
+    let count = (intervals_ns.len() / 4).clamp(1, IN_A_ROW);
+    let mean = |some: &[i64]| some.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
+    let mut means: Vec<f64> = intervals_ns.windows(count).map(mean).collect();
+    quantile(&mut means, 0.5)
+}
+
 /// Largest error in counting so many frames by time, slots.
 fn tolerance(ahead: u64) -> f64 {
     (ahead as f64 / 4.0).max(SLOTS_APART)
@@ -225,6 +249,35 @@ mod tests {
             }
         };
         frames.iter().map(extend).collect()
+    }
+
+    #[test]
+    fn numbers_that_use_a_part_of_their_field_start_again_below_its_end() {
+        // The master SOEM numbers EtherCAT frames from 0 to 15.
+        let indexes: Vec<u64> = (0..2_000).filter(|n| n % 333 != 50).collect();
+        let expected: Vec<_> = indexes.iter().map(|n| (0, n.cast_signed())).collect();
+        assert_eq!(extended(&frames(&indexes, 1, 0, 16, Range::Bits(8))), expected);
+        // More values than the first frames showed: a restart, and then all values of the field.
+        let more = (0..1_000)
+            .map(|n| (of(if n < 300 { n % 16 } else { n % 256 }, Range::Bits(8)), n.cast_signed() * INTERVAL_NS));
+        let last = extended(&more.collect::<Vec<_>>()).pop().unwrap();
+        assert!(last.0 <= 2, "{last:?}");
+    }
+
+    #[test]
+    fn frames_in_groups_and_coarse_stamps_keep_the_interval() {
+        let perfect: Vec<_> = (0..2_000).map(|n| (0, n)).collect();
+        for (group, resolution_ns) in
+            [(1, 1), (2, 1), (8, 1), (1, 4 * INTERVAL_NS), (1, 15_600_000), (8, 4 * INTERVAL_NS)]
+        {
+            let frame = |n: i64| {
+                // Frames of a group follow each other after 5 us.
+                let at_ns = n / group * group * INTERVAL_NS + n % group * 5_000;
+                (of(n.cast_unsigned(), Range::Bits(16)), at_ns / resolution_ns * resolution_ns)
+            };
+            let frames: Vec<_> = (0..2_000).map(frame).collect();
+            assert_eq!(extended(&frames), perfect, "groups of {group}, stamps of {resolution_ns} ns");
+        }
     }
 
     #[test]
