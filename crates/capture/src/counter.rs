@@ -8,8 +8,10 @@ use crate::sequence::Number;
 
 /// The first extended number, so that earlier ones do not underflow.
 const FIRST: u64 = 1 << 32;
-/// Part of consecutive frames whose numbers must differ by the same step.
+/// Part of consecutive frames with different numbers whose numbers must differ by the same step.
 const COUNTS: f64 = 0.5;
+/// Largest part of consecutive frames that may have the same number.
+const REPEATED: f64 = 0.6;
 /// A frame at most this far behind the newest one is an earlier frame, as in [`crate::sequence`].
 const BEHIND_MAX: u64 = 256;
 /// The number of frames may differ from the slots that passed by this many, or by a quarter.
@@ -76,8 +78,11 @@ impl Counter {
         let runs = sorted.chunk_by(|a, b| a == b);
         let most = runs.max_by_key(|run| run.len())?;
         let (&step, found) = (most.first()?, most.len());
+        // A mirror port can repeat each frame.
+        let repeated = steps.iter().filter(|(step, _)| *step == 0).count();
         let is_forward = in_field.is_none_or(|values| step < values / 2);
-        if !is_forward || (found as f64) < COUNTS * (all - 1) as f64 {
+        let (pairs, repeats) = ((all - 1) as f64, repeated as f64);
+        if !is_forward || repeats > REPEATED * pairs || (found as f64) < COUNTS * (pairs - repeats) {
             return None;
         }
         let intervals_ns: Vec<i64> = steps.iter().filter(|(one, _)| *one == step).map(|(_, ns)| *ns).collect();
@@ -262,6 +267,17 @@ mod tests {
             .map(|n| (of(if n < 300 { n % 16 } else { n % 256 }, Range::Bits(8)), n.cast_signed() * INTERVAL_NS));
         let last = extended(&more.collect::<Vec<_>>()).pop().unwrap();
         assert!(last.0 <= 2, "{last:?}");
+    }
+
+    #[test]
+    fn frames_that_a_mirror_port_repeats_keep_their_numbers() {
+        let twice: Vec<u64> = (0..2_000).flat_map(|n| [n, n]).collect();
+        let expected: Vec<_> = twice.iter().map(|n| (0, n.cast_signed())).collect();
+        assert_eq!(extended(&frames(&twice, 1, 0, 1 << 16, Range::Bits(16))), expected);
+        let constant = frames(&[7; 256], 1, 0, 1 << 16, Range::Bits(16));
+        assert_eq!(Counter::learn(&constant), None);
+        let rare: Vec<u64> = (0..256).map(|n| n / 10).collect();
+        assert_eq!(Counter::learn(&frames(&rare, 1, 0, 1 << 16, Range::Bits(16))), None, "a state that changes rarely");
     }
 
     #[test]
