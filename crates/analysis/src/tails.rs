@@ -6,9 +6,11 @@ use record::{LevelInterval, Record, Series, Tail, TailBlocks, TailLevel, TailLim
 use crate::float::{to_i64, to_u64};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
-/// The times whose levels are of interest: an hour, a day, a year of 365.25 days.
-const TIMES_NS: [u64; 3] = [HOUR_NS, 24 * HOUR_NS, 8766 * HOUR_NS];
-/// A level is given for at most so many times the length of the run.
+/// A year of 365.25 days, ns.
+pub const YEAR_NS: u64 = 8766 * HOUR_NS;
+/// The times whose levels are of interest, with their names.
+pub const TIMES: [(&str, u64); 3] = [("an hour", HOUR_NS), ("a day", 24 * HOUR_NS), ("a year", YEAR_NS)];
+/// Statements are made about at most so many times the length of the run.
 pub const FURTHEST: u64 = 10_000;
 
 /// The tails of a valid run: one for the threads of each role in each phase.
@@ -65,7 +67,7 @@ fn fill(tail: &mut Tail, fitted: &extremes::Tail, limits_ns: &[i64]) {
     let blocks = &fitted.blocks;
     tail.blocks = Some(TailBlocks {
         count: blocks.count() as u64,
-        block_ns: tail.window_ns * fitted.windows_per_block as u64,
+        block_ns: tail.window_ns.saturating_mul(fitted.windows_per_block as u64),
         location_ns: blocks.law.location,
         scale_ns: blocks.law.scale,
         shape: blocks.law.shape,
@@ -77,7 +79,8 @@ fn fill(tail: &mut Tail, fitted: &extremes::Tail, limits_ns: &[i64]) {
         shape: peaks.excesses.law.shape,
     });
     let run_ns = tail.windows.saturating_mul(tail.window_ns);
-    let is_given = |time_ns: &u64| (run_ns..=run_ns.saturating_mul(FURTHEST)).contains(time_ns);
+    let furthest_ns = run_ns.saturating_mul(FURTHEST);
+    let is_given = |time_ns: &u64| (run_ns..=furthest_ns).contains(time_ns);
     let level = |once_in_ns: u64| {
         let windows = once_in_ns as f64 / tail.window_ns as f64;
         TailLevel {
@@ -86,12 +89,12 @@ fn fill(tail: &mut Tail, fitted: &extremes::Tail, limits_ns: &[i64]) {
             by_peaks: fitted.level_by_peaks(windows).map(interval),
         }
     };
-    tail.levels = TIMES_NS.into_iter().filter(is_given).map(level).collect();
+    tail.levels = TIMES.into_iter().map(|(_, time_ns)| time_ns).filter(is_given).map(level).collect();
     let limit = |&limit_ns: &i64| {
         let (estimate, least) = fitted.windows_between(limit_ns as f64)?;
         let time_ns = |windows: f64| to_u64(windows * tail.window_ns as f64);
-        let once_in_ns = estimate.is_finite().then(|| time_ns(estimate));
-        Some(TailLimit { limit_ns, once_in_ns, at_least_ns: time_ns(least) })
+        let once_in_ns = Some(time_ns(estimate)).filter(|once_in_ns| *once_in_ns <= furthest_ns);
+        Some(TailLimit { limit_ns, once_in_ns, at_least_ns: time_ns(least).min(furthest_ns) })
     };
     tail.limits = limits_ns.iter().filter(|&&limit_ns| limit_ns > tail.max_ns).filter_map(limit).collect();
 }
@@ -159,7 +162,7 @@ mod tests {
         let [limit] = tail.limits[..] else { panic!("{tail:?}") };
         assert_eq!(limit.limit_ns, 200_000, "10 us was exceeded, and the other is asked for twice");
         assert!(limit.once_in_ns.is_none_or(|once_in_ns| once_in_ns > limit.at_least_ns), "{tail:?}");
-        assert!(limit.at_least_ns > HOUR_NS, "{tail:?}");
+        assert!((HOUR_NS..=180 * FURTHEST * 1_000_000_000).contains(&limit.at_least_ns), "{tail:?}");
     }
 
     #[test]
@@ -172,6 +175,15 @@ mod tests {
         assert_eq!(together[1].refused, Some(TailRefusal::TooShort));
         let alone = tails(&run(vec![a], &[]));
         assert!(alone[0].levels[0].by_blocks.low_ns < together[0].levels[0].by_blocks.estimate_ns);
+    }
+
+    #[test]
+    fn windows_of_any_length_are_accepted() {
+        for window_ns in [0, 1, u64::MAX] {
+            let mut run = run(vec![series(0, 300, 1)], &[200_000]);
+            run.series[0].maxima.window_ns = window_ns;
+            assert_eq!(tails(&run)[0].window_ns, window_ns);
+        }
     }
 
     #[test]

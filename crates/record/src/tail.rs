@@ -124,9 +124,9 @@ pub struct LevelInterval {
 pub struct TailLimit {
     /// The limit, ns.
     pub limit_ns: i64,
-    /// The most likely time between two windows above the limit, ns; absent if the distribution ends below it.
+    /// The most likely time between two windows above the limit, ns; absent if it is longer than 10 000 times the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub once_in_ns: Option<u64>,
-    /// Lower bound of that time, at 97.5 %, ns.
+    /// Lower bound of that time, at 97.5 %, ns; at most 10 000 times the run.
     pub at_least_ns: u64,
 }

@@ -1,8 +1,9 @@
 //! Larger values than a run measured, in words.
 
-use crate::words::capitalized;
-use analysis::{FURTHEST, format_duration, format_ns, format_unsigned_ns, phase_in_words};
+use analysis::{FURTHEST, TIMES, YEAR_NS, format_duration, format_ns, format_unsigned_ns, phase_in_words};
 use record::{LevelInterval, Tail, TailLevel, TailLimit, TailRefusal, counted};
+
+use crate::words::capitalized;
 
 /// The title of the table.
 pub const TITLE: &str = "Larger values than the run showed";
@@ -24,14 +25,18 @@ pub fn threads(tail: &Tail) -> String {
 /// The headings and the rows of the table: for each tail one by blocks, and one by peaks if it has them. No rows if all tails
 /// were refused.
 pub fn table(tails: &[Tail]) -> (Vec<String>, Vec<Vec<String>>) {
-    let times: Vec<(u64, &str)> =
-        TIMES.into_iter().filter(|(ns, _)| tails.iter().any(|tail| level_of(tail, *ns).is_some())).collect();
-    let headings = ["", "measured"].into_iter().chain(times.iter().map(|(_, name)| *name)).map(str::to_owned).collect();
+    let times: Vec<(&str, u64)> =
+        TIMES.into_iter().filter(|(_, ns)| tails.iter().any(|tail| level_of(tail, *ns).is_some())).collect();
+    let headings = ["", "measured"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(times.iter().map(|(name, _)| format!("in {name}")))
+        .collect();
     let mut rows = Vec::new();
     for tail in tails.iter().filter(|tail| !tail.levels.is_empty()) {
         let mut add = |name: String, max: String, of: fn(&TailLevel) -> Option<LevelInterval>| {
             let levels =
-                times.iter().map(|(ns, _)| level_of(tail, *ns).and_then(of).map_or_else(|| "-".into(), interval));
+                times.iter().map(|(_, ns)| level_of(tail, *ns).and_then(of).map_or_else(|| "-".into(), interval));
             rows.push([name, max].into_iter().chain(levels).collect());
         };
         add(threads(tail), format_ns(tail.max_ns), |level| Some(level.by_blocks));
@@ -41,12 +46,6 @@ pub fn table(tails: &[Tail]) -> (Vec<String>, Vec<Vec<String>>) {
     }
     (headings, rows)
 }
-
-/// A year of 365.25 days, ns.
-const YEAR_NS: u64 = 31_557_600_000_000_000;
-/// The times of levels, ns, with the headings of their columns.
-const TIMES: [(u64, &str); 3] =
-    [(3_600_000_000_000, "in an hour"), (86_400_000_000_000, "in a day"), (YEAR_NS, "in a year")];
 
 /// The level that a tail exceeds once in this time.
 fn level_of(tail: &Tail, once_in_ns: u64) -> Option<&TailLevel> {
@@ -91,20 +90,18 @@ pub fn sentences(tail: &Tail) -> Vec<String> {
     sentences
 }
 
-/// `More than 100 us: most likely once in 4.2 years; at most once in 5 d 03 h, at 97.5 %.`
+/// `More than 100 us: most likely once in 2 d 03 h; at most once in 5 h, at 97.5 %.`
 fn limit(limit: &TailLimit) -> String {
-    /// Longer times are given as this one: no machine stays as it is for so long.
-    const MOST_NS: u64 = 100 * YEAR_NS;
-    let more = format!("More than {}", format_ns(limit.limit_ns));
-    if limit.at_least_ns > MOST_NS {
-        return format!("{more}: less than once in 100 years, at 97.5 %.");
+    let (more, least) = (format_ns(limit.limit_ns), format_duration(limit.at_least_ns));
+    match limit.once_in_ns {
+        Some(once_in_ns) => {
+            format!(
+                "More than {more}: most likely once in {}; at most once in {least}, at 97.5 %.",
+                format_duration(once_in_ns)
+            )
+        }
+        None => format!("More than {more}: at most once in {least}, at 97.5 %."),
     }
-    let often = match limit.once_in_ns {
-        Some(once_in_ns) if once_in_ns <= MOST_NS => format!("once in {}", format_duration(once_in_ns)),
-        Some(_) => "less than once in 100 years".to_owned(),
-        None => "never".to_owned(),
-    };
-    format!("{more}: most likely {often}; at most once in {}, at 97.5 %.", format_duration(limit.at_least_ns))
 }
 
 /// Why a run says nothing about larger values.
@@ -118,7 +115,7 @@ fn reason(tail: &Tail, refusal: TailRefusal) -> String {
         TailRefusal::NotStationary => {
             "no statement, because the largest values rose, fell, or changed to another level during the run".into()
         }
-        TailRefusal::NotIndependent => "no statement, because late wake-ups come in bursts".into(),
+        TailRefusal::NotIndependent => "no statement, because large values come in bursts".into(),
         TailRefusal::DoesNotFit => {
             format!("no statement, because the largest values of {windows} have no extreme-value distribution")
         }
@@ -149,15 +146,15 @@ mod tests {
             peaks: Some(TailPeaks { count: 60, threshold_ns: 40_000.4, shape: -0.1, ..TailPeaks::default() }),
             levels: vec![
                 TailLevel {
-                    once_in_ns: TIMES[0].0,
+                    once_in_ns: TIMES[0].1,
                     by_blocks: level(58_300, Some(71_000)),
                     by_peaks: Some(level(57_000, Some(69_000))),
                 },
-                TailLevel { once_in_ns: TIMES[1].0, by_blocks: level(70_200, None), by_peaks: None },
+                TailLevel { once_in_ns: TIMES[1].1, by_blocks: level(70_200, None), by_peaks: None },
             ],
             limits: vec![
-                TailLimit { limit_ns: 200_000, once_in_ns: Some(3 * TIMES[1].0), at_least_ns: TIMES[0].0 },
-                TailLimit { limit_ns: 900_000, once_in_ns: None, at_least_ns: u64::MAX },
+                TailLimit { limit_ns: 200_000, once_in_ns: Some(3 * TIMES[1].1), at_least_ns: TIMES[0].1 },
+                TailLimit { limit_ns: 900_000, once_in_ns: None, at_least_ns: 12 * TIMES[1].1 },
             ],
             ..Tail::default()
         }
@@ -179,7 +176,7 @@ mod tests {
             "Under load, 2 threads: from the largest values of 150 blocks of 4 s, with shape 0.04; by peaks: from 60 \
              windows above 40 us, with shape -0.10.",
             "More than 200 us: most likely once in 3 d; at most once in 1 h, at 97.5 %.",
-            "More than 900 us: less than once in 100 years, at 97.5 %.",
+            "More than 900 us: at most once in 12 d, at 97.5 %.",
             "A level of a year needs a run of at least 52 min 36 s.",
         ];
         assert_eq!(sentences(&fitted()), expected);
