@@ -11,7 +11,6 @@ use crate::{
     profile::{Judges, Profile},
     profiles,
     rules::severity,
-    tails::tails,
 };
 
 /// The verdict on each built-in profile, from the least to the most demanding. Profiles of round trips are included
@@ -113,7 +112,6 @@ pub fn rejudge(record: &mut Record) {
         }
         _ => verdict(record, &record.uses),
     };
-    record.tails = tails(record);
 }
 
 /// The verdict on the use of a stored verdict, before which the record has `same_before` verdicts on profiles of the same

@@ -133,7 +133,7 @@ fn each(names: &[String], options: &Compare, mut use_it: impl FnMut(String, &Rec
                 }
                 if !options.profiles.is_empty() {
                     record.scenario.profiles.clone_from(&options.profiles);
-                    output::judge(&mut record, &options.profiles)?;
+                    output::judge_uses(&mut record, &options.profiles)?;
                 }
                 use_it(name, &record);
             }

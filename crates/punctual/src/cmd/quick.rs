@@ -34,6 +34,7 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
     if options.profiles.is_empty() {
         record.uses = analysis::ladder(&record);
         record.verdict = analysis::verdict(&record, &[]);
+        record.tails = analysis::tails(&record);
     } else {
         output::judge(&mut record, &options.profiles)?;
     }

@@ -31,6 +31,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     output::compare_with(&mut record, &others);
     if options.profiles.is_empty() {
         analysis::rejudge(&mut record);
+        record.tails = analysis::tails(&record);
     } else {
         record.scenario.profiles.clone_from(&options.profiles);
         output::judge(&mut record, &options.profiles)?;
