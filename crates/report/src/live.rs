@@ -177,7 +177,9 @@ impl Live {
         }
         self.judged = Some(Instant::now());
         self.uses.iter_mut().for_each(|(profile, so_far)| *so_far = analysis::so_far(record, profile));
-        let last = self.uses.iter().rfind(|(_, so_far)| *so_far == SoFar::NoneLate);
+        // An invalid run does not pass.
+        let is_valid = record.validity.reasons.is_empty();
+        let last = self.uses.iter().rfind(|(_, so_far)| *so_far == SoFar::NoneLate && is_valid);
         self.left_ns = last.and_then(|(profile, _)| analysis::time_to_pass_ns(record, profile));
     }
 
