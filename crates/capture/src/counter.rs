@@ -87,7 +87,8 @@ impl Counter {
         }
         let intervals_ns: Vec<i64> = steps.iter().filter(|(one, _)| *one == step).map(|(_, ns)| *ns).collect();
         let interval_ns = usual_mean(&intervals_ns)?.max(1.0);
-        let used = in_field.and_then(|_| used_values(&frames, step));
+        // EtherCAT masters use a part of 8 bits. With wider numbers, two restarts after equal times would look like this.
+        let used = (range == Range::Bits(8)).then(|| used_values(&frames, step)).flatten();
         let (values, is_eight) = (used.or(in_field), range == Range::Bits(8) && step == 1 && used.is_none());
         Some(Self { values, in_field, is_eight, step, interval_ns, newest: None, run: 0 })
     }
