@@ -75,20 +75,20 @@ fn centred_ranks(values: &[f64]) -> Vec<f64> {
 /// Checks that the values, in rising order, fit a law that is fitted to them.
 pub fn fits<L: Law>(sorted: &[f64], law: L, random: &mut Random) -> Result<(), Refusal> {
     let Some(seen) = Deviation::of(sorted, law) else { return Err(Refusal::DoesNotFit) };
-    let mut as_far = Deviation::default();
+    let (mut as_far, mut as_large) = (0, [0; 2]);
     for _ in 0..DRAWN {
         let mut drawn: Vec<f64> = sorted.iter().map(|_| law.draw(random)).collect();
         drawn.sort_unstable_by(f64::total_cmp);
         // A sample without a fit counts as one that deviates further.
         let other = L::fit(&drawn, 0).and_then(|(law, _)| Deviation::of(&drawn, law));
-        let reached = |part: fn(&Deviation) -> f64| other.as_ref().is_none_or(|other| part(other) >= part(&seen));
-        as_far.distance += f64::from(u8::from(reached(|deviation| deviation.distance)));
-        as_far.gap_of_many += f64::from(u8::from(reached(|deviation| deviation.gap_of_many)));
-        as_far.gap_of_few += f64::from(u8::from(reached(|deviation| deviation.gap_of_few)));
+        as_far += usize::from(other.as_ref().is_none_or(|other| other.distance >= seen.distance));
+        for (index, count) in as_large.iter_mut().enumerate() {
+            *count += usize::from(other.as_ref().is_none_or(|other| other.gaps[index] >= seen.gaps[index]));
+        }
     }
-    if as_far.gap_of_many.min(as_far.gap_of_few) < LEAST_AS_LARGE as f64 {
+    if as_large.iter().any(|count| *count < LEAST_AS_LARGE) {
         Err(Refusal::SecondCause)
-    } else if as_far.distance < LEAST_AS_FAR as f64 {
+    } else if as_far < LEAST_AS_FAR {
         Err(Refusal::DoesNotFit)
     } else {
         Ok(())
@@ -96,14 +96,13 @@ pub fn fits<L: Law>(sorted: &[f64], law: L, random: &mut Random) -> Result<(), R
 }
 
 /// The distance of values from a law.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Deviation {
-    /// The distance of the distributions, in which large values weigh more: AU2 of M. Ahmad, C. Sinclair and B. Spurr (Water
+    /// The distance of the distributions, with more weight on large values: AU2 of M. Ahmad, C. Sinclair and B. Spurr (Water
     /// Resources Research 24, 1988).
     distance: f64,
     /// The largest gap among the highest tenth of the values, and among the highest three; see [`largest_gap`].
-    gap_of_many: f64,
-    gap_of_few: f64,
+    gaps: [f64; 2],
 }
 
 impl Deviation {
@@ -116,11 +115,7 @@ impl Deviation {
             distance + 2.0 * log.exp_m1() - (2.0 - (2.0 * index as f64 + 1.0) / n) * log
         });
         let many = (sorted.len() / 10).max(FEW);
-        Some(Self {
-            distance,
-            gap_of_many: largest_gap::<L>(sorted, many)?,
-            gap_of_few: largest_gap::<L>(sorted, FEW)?,
-        })
+        Some(Self { distance, gaps: [largest_gap::<L>(sorted, many)?, largest_gap::<L>(sorted, FEW)?] })
     }
 }
 

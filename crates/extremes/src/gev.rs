@@ -44,7 +44,7 @@ impl Gev {
     }
 }
 
-/// The shape with `box_cox(log_periods, shape) = rise`; a shape that no fit has if it is outside of the range of fits.
+/// The shape with `box_cox(log_periods, shape) = rise`; infinite if it is outside of the range of fits.
 fn shape_with(rise: f64, log_periods: f64) -> f64 {
     let is_below = |shape: f64| box_cox(log_periods, shape) <= rise;
     if !is_below(LEAST_SHAPE) {

@@ -44,7 +44,8 @@ pub trait Law: Copy {
     fn fit(sorted: &[f64], censored: usize) -> Option<(Self, f64)>;
 
     /// The law with this level that makes the values most likely, with its negative logarithm of the likelihood. The search
-    /// begins near `self`. `log_periods` is the logarithm of the number of values, of which one is above the level on average.
+    /// begins near `self`. `log_periods` is the logarithm of the number of values among which one is above the level
+    /// on average.
     fn with_level(&self, sorted: &[f64], log_periods: f64, level: f64) -> (Self, f64);
 
     /// The level that one of so many values exceeds on average, given the logarithm of their number.

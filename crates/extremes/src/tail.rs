@@ -127,8 +127,8 @@ impl Tail {
         Some(Level { estimate: of(estimate), low: of(low), high: high.map(of) })
     }
 
-    /// The number of windows in which the blocks exceed `limit` once on average: the most likely number, which is infinite if no
-    /// value can exceed it, and the lower bound, at 97.5 %. `None` if blocks exceed it often.
+    /// The number of windows from one block above `limit` to the next, on average: the most likely number, infinite if no value
+    /// can exceed the limit, and the lower bound, at 97.5 %. `None` if blocks exceed it often.
     #[must_use]
     pub fn windows_between(&self, limit: f64) -> Option<(f64, f64)> {
         let per_block = self.windows_per_block as f64;
@@ -160,7 +160,7 @@ impl<L: Law> Fitted<L> {
     pub(crate) fn level(&self, log_periods: f64) -> Level {
         let estimate = self.law.level(log_periods);
         let end = |direction: f64| self.end(log_periods, estimate, direction * self.law.scale());
-        Level { estimate, low: end(-1.0).unwrap_or(estimate), high: end(1.0) }
+        Level { estimate, low: end(-1.0).unwrap_or(f64::NEG_INFINITY), high: end(1.0) }
     }
 
     /// The end of the interval from the estimate in the direction of `scale`; `None` if none is found.
