@@ -68,8 +68,8 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// Starts to answer on `socket`, or by AF_XDP for its address. If the kernel refuses a right, the record becomes invalid and the answering goes
-    /// on.
+    /// Starts to answer on `socket`, or by AF_XDP for its address. If the kernel refuses a right, the record becomes invalid
+    /// and the answering goes on.
     ///
     /// # Errors
     /// A CPU or the interface does not exist, the interface cannot be used with AF_XDP, CPUs cannot be shielded, or a load or

@@ -240,7 +240,7 @@ impl Pattern {
     }
 }
 
-/// The bits in which a frame differs from these. Without a branch for each word, because most frames match.
+/// The bits of a frame that differ from these. There is no branch for each word, because most frames match.
 #[inline(always)]
 fn different(bits: &[(u64, u64)], frame: &[u8]) -> u64 {
     bits.iter().zip(words_of(frame)).fold(0, |different, ((mask, value), word)| different | (word & mask ^ value))

@@ -68,7 +68,7 @@ pub(crate) fn queue_note(interface: &str, queue: u32) -> Option<String> {
     ))
 }
 
-/// The first kernel in which the generic hook protects the fill ring that several sockets share (commit a1356ac7749c).
+/// The first kernel whose generic hook protects the fill ring that several sockets share (commit a1356ac7749c).
 const PROTECTS_SHARED_RING: (u32, u32) = (6, 15);
 
 /// A note that the sockets of several traffic classes are not protected from each other; `None` if they are. Two CPUs that
