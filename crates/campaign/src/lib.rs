@@ -76,7 +76,7 @@ pub use on_spike::{Action, OnSpike};
 pub use plan::{Length, NicPlan, PhasePlan, Plan, StopOn};
 pub use probe::{PlanError, Probe, ThreadPlan};
 pub use process::{ProcessPlan, Target, watch_process};
-pub use run::{Progress, SELF_EXE, UNWRITTEN_TRACE, begin, now, run, stamp_now};
+pub use run::{Progress, SELF_EXE, UNWRITTEN_TRACE, begin, check, now, run, stamp_now};
 pub use runner::{CampaignError, CampaignHandler, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};
 pub use supervisor::Supervisor;

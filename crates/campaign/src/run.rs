@@ -83,14 +83,8 @@ type OnProgress<'a> = dyn FnMut(&Record, &Progress) + 'a;
 /// # Errors
 /// [`RunError`]; then there is no record.
 pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, RunError> {
-    plan.check()?;
-    plan.on_spike.check()?;
-    if let Some(stop_on) = &plan.stop_on {
-        file::check_writable(&stop_on.trace_path).map_err(RunError::StopTrace)?;
-    }
+    check(plan, root)?;
     if let Probe::Stream(stream) = &plan.probe {
-        // The interface is checked before anything is sent or changed.
-        plan.phases.iter().try_for_each(|phase| stream.check_interface(root, phase.period_ns))?;
         stream.require_sync_ns.map_or(Ok(()), |limit_ns| sync::wait(root, limit_ns))?;
     }
     let began = Instant::now();
@@ -105,10 +99,33 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, R
     Ok(record)
 }
 
+/// Checks a plan and the interface and settings that it names, as far as this sends and changes nothing. [`run`] does the
+/// same first.
+///
+/// # Errors
+/// [`RunError`].
+pub fn check(plan: &Plan, root: &Root) -> Result<(), RunError> {
+    plan.check()?;
+    plan.on_spike.check()?;
+    if let Some(stop_on) = &plan.stop_on {
+        file::check_writable(&stop_on.trace_path).map_err(RunError::StopTrace)?;
+    }
+    if let Probe::Stream(stream) = &plan.probe {
+        plan.phases.iter().try_for_each(|phase| stream.check_interface(root, phase.period_ns))?;
+    }
+    nic::wanted(plan, root)?;
+    wanted_settings(plan, root)?;
+    Ok(())
+}
+
+fn wanted_settings(plan: &Plan, root: &Root) -> Result<Vec<Setting>, RunError> {
+    tuned::wanted(&plan.settings, plan.cpus.as_ref().or(plan.shield.as_ref()), root)
+}
+
 /// Runs the plan without calibration.
 fn measured(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, RunError> {
     let nic_wanted = nic::wanted(plan, root)?;
-    let mut settings = tuned::wanted(&plan.settings, plan.cpus.as_ref().or(plan.shield.as_ref()), root)?;
+    let mut settings = wanted_settings(plan, root)?;
     settings.extend(plan.planned_settings.iter().cloned());
     let plan = &*shielded::with_defaults(plan, root)?;
     let plan = &*evl::with_defaults(plan, root)?;

@@ -88,6 +88,7 @@ impl<'a> Ready<'a> {
         let others = output::find_references(&wake_ups.against)?;
         output::find_profiles(&wake_ups.profiles)?;
         let plan = plan(options, stream, &results)?;
+        campaign::check(&plan, &Root::system())?;
         if let Some(limit_ns) = sync_limit_ns(&plan).filter(|_| !common.output.quiet) {
             let limit = analysis::format_unsigned_ns(limit_ns);
             say!("sync    waiting up to {} s until the clock is within {limit} of PTP time", SYNC_TIMEOUT.as_secs());
