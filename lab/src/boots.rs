@@ -318,6 +318,7 @@ pub const ALL: &[Boot] = &[
         cards: &[Model::E1000e, Model::Virtio],
         tests: tests![
             nics::accounts_for_every_frame,
+            nics::stamps_sent_frames,
             nics::are_checked,
             nics::sets_and_restores_coalescing,
             nics::sets_and_restores_interrupt_threads,

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use machine::{
     IrqPriorityHold, NicHold, Root,
-    nic::{Answers, NicSettings, can_stamp, outgoing_interface},
+    nic::{Answers, NicSettings, can_stamp, clock_of_sent_stamps, outgoing_interface},
 };
 use record::Record;
-use sys::udp::Stamps;
+use sys::{packet::SentStamps, udp::Stamps};
 
 use crate::{
     changes::Changes,
@@ -36,15 +36,20 @@ pub(crate) fn wanted(plan: &Plan, root: &Root) -> Result<Option<Wanted>, RunErro
         // The priority is that of the source's interrupts.
         nic.irq_priority = None;
     }
-    let stamps = matches!(&plan.probe, Probe::RoundTrip(probe) if probe.stamps == Stamps::Card);
-    if nic.is_empty() && !stamps {
+    let of_trips = matches!(&plan.probe, Probe::RoundTrip(probe) if probe.stamps == Stamps::Card);
+    let of_sent = matches!(&plan.probe, Probe::Stream(probe) if probe.stamps == Some(SentStamps::Card));
+    if nic.is_empty() && !of_trips && !of_sent {
         return Ok(None);
     }
     let interface = plan.probe.definition().interface_name()?.ok_or(PlanError::NoInterface)?;
     let remedy = if nic.values.is_empty() { "run as root, or use --stamps all" } else { NO_RIGHT };
-    if stamps {
+    if of_trips {
         can_stamp(&mut Answers::of(root), &interface)?;
         nic.values.add(NicSettings::stamps());
+    }
+    if of_sent {
+        clock_of_sent_stamps(root, &interface)?;
+        nic.values.add(NicSettings::sent_stamps());
     }
     Ok(Some(Wanted { interface, nic, remedy }))
 }

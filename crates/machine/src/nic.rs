@@ -50,7 +50,7 @@ pub use self::{
     qdisc::{Qdisc, Shaper},
     route::{NextHop, RouteError, next_hop, outgoing_interface},
     settings::NicSettings,
-    stamping::{NoStamps, can_stamp},
+    stamping::{NoStamps, can_stamp, clock_of_sent_stamps},
 };
 use crate::{Root, clocks, interface_name};
 

@@ -11,6 +11,7 @@
 //! | [`probe_threads`] | the interface of probes that work together with the timers of a phase |
 //! | [`counts`] | the histogram that a measuring thread writes, shared by all probes |
 //! | `variation` | delay variation between two clocks |
+//! | [`realtime`] | the offset of the clock of the kernel's timestamps from the run's clock |
 //! | `times` | statistics of one kind of time, written by one thread and read by another |
 //! | [`wait`] | how a thread waits for datagrams and frames |
 //! | [`setup`] | affinity, policy and stack of a measuring thread |
@@ -22,6 +23,7 @@ pub mod guard;
 pub mod interrupt;
 pub mod noise;
 pub mod probe_threads;
+pub mod realtime;
 pub mod round_trip;
 pub mod setup;
 pub mod stream;

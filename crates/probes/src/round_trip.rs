@@ -15,7 +15,6 @@
 //! | [`window`] | the datagrams in flight |
 //! | `sender` | the work of the sending thread at each deadline |
 //! | `receiver` | the receiving thread |
-//! | [`realtime`] | conversion of kernel timestamps to the run's clock |
 //! | [`trip`] | the parts of one round trip |
 //! | `shared` | data shared by the threads and the reader |
 //! | `reader` | the series of the record |
@@ -32,7 +31,6 @@ pub mod headers;
 pub mod packet;
 pub mod port;
 mod reader;
-pub mod realtime;
 mod receiver;
 mod sender;
 mod settings;

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`talker`] | the work at each deadline, and its counters |
 //! | [`transmit`] | how frames are sent |
-//! | [`launch`] | sending frames with launch times |
+//! | [`reports`] | the kernel's timestamps of sent frames, and its reports of dropped ones |
 //! | [`listener`] | the receiving thread |
 //! | [`receive`] | how frames are received |
 //! | [`tracker`] | the counting of received frames, without a socket |
@@ -20,13 +20,13 @@
 //! | `identity` | addresses and ids as text |
 
 mod identity;
-pub mod launch;
 pub mod listener;
 pub mod maap;
 mod numbers;
 pub mod observer;
 pub mod receive;
 pub mod remote;
+pub mod reports;
 pub mod talker;
 pub mod tracker;
 pub mod transmit;
@@ -114,6 +114,7 @@ impl ProbeThreads for Stream {
         if let Some(listener) = &mut self.listener {
             listener.finish(&sent);
         }
+        self.talkers.iter_mut().for_each(Talker::finish);
         if let Some(observer) = &mut self.observer {
             observer.finish();
         }

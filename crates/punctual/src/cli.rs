@@ -84,7 +84,7 @@ pub use self::{
     setup::Setup,
     show::{BlameRecord, Import, Loads, Machine, Profiles, References, Show, Snapshot, Tables},
     sound::{Latency, LatencyLoop, Sound},
-    stream::{Receive as StreamReceive, Side as StreamSide, Stream, StreamOptions, Streams},
+    stream::{Receive as StreamReceive, SentStampsChoice, Side as StreamSide, Stream, StreamOptions, Streams},
     threads::Threads,
     tune::Tune,
 };

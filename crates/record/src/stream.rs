@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CapturedMediaChange, ClockRelation, Extra, Histogram, PresentationMargin, count::is_zero};
+use crate::{CapturedMediaChange, ClockRelation, Extra, Histogram, PresentationMargin, Times, count::is_zero};
 
 /// Name of the phase that finds the wake-up offset of a talker before the run.
 pub const CALIBRATION: &str = "offset";
@@ -93,6 +93,9 @@ pub struct Talker {
     /// Dropped frames with launch times; absent without launch times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
+    /// Timestamps of the sent frames; absent if none were requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<TransmitStamps>,
     /// Frames whose presentation time was marked as uncertain (`tu`), because the clock was not synchronised; absent
     /// unless synchronisation was required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -289,6 +292,41 @@ pub struct Launch {
     pub invalid: u64,
     /// Frames dropped because their slot started while they waited. They are included in `frames`.
     pub missed: u64,
+}
+
+/// Timestamps of the frames that a talker sent, of all its streams.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TransmitStamps {
+    /// Frames without a timestamp of the driver.
+    pub missing: u64,
+    /// Timestamps that were not used because a clock was set.
+    pub unusable: u64,
+    /// Largest error of the conversion to the talker's clock, ns.
+    pub clock_error_ns: u64,
+    /// From the handover of a frame to the driver: queueing discipline and kernel. With launch times it is from the launch
+    /// time, and negative if the driver got the frame before. Absent without timestamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack_out: Option<Times>,
+    /// Timestamps of the network card; absent if none were requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardStamps>,
+}
+
+/// Timestamps of sent frames by the network card.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CardStamps {
+    /// The card's clock, such as `ptp0`.
+    pub clock: String,
+    /// Largest error of the conversion from that clock to CLOCK_REALTIME, ns.
+    pub clock_error_ns: u64,
+    /// Frames without a timestamp: many cards stamp a frame only after they delivered the timestamp of the one before.
+    pub missing: u64,
+    /// From the driver to the transmission; absent without timestamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver_and_card: Option<Times>,
+    /// From the slot of a frame to its transmission; absent without timestamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_slot: Option<Times>,
 }
 
 /// Calibration of a wake-up offset.

@@ -3,7 +3,7 @@
 use analysis::{format_exact, format_ns};
 use record::{
     CapturedMediaChange, ClaimedAddresses, ClockRelation, ClockTie, Histogram, Launch, Listener, Maap, MaapResolution,
-    OneWay, ReceivedStream, Record, Series, Stream, StreamIdentity, Talker, counted, grouped,
+    OneWay, ReceivedStream, Record, Series, Stream, StreamIdentity, Talker, Times, counted, grouped,
 };
 
 use crate::{blame::unsigned, words::capitalized};
@@ -144,19 +144,68 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
         figures: of_frames(talker),
         streams: Vec::new(),
         presentation: Vec::new(),
-        times: vec![times("sent after the slot began", &talker.send, talker.max_delta_ns)],
+        times: sending_times(talker),
         remarks: capitalized(&format!(
             "{of_several}woke {how}; Late packets: sent more than {}, half a period, after their slots; late: more than {}; missed slots: slots without a frame; too close: sent \
-                         less than half a period after the frame before; mode {}{}",
+                         less than half a period after the frame before; mode {}{}{}",
             unsigned(series.period_ns / 2),
             unsigned(talker.tolerance_ns),
             talker.mode,
-            kernel_handling(talker)
+            kernel_handling(talker),
+            stamps_in_words(talker)
         )),
         addresses: talker.maap.as_ref().map(claimed_addresses).unwrap_or_default(),
         calibration: calibration(talker),
         curve: curve(series, talker),
     }
+}
+
+/// When frames were handed over, and their way to the wire.
+fn sending_times(talker: &Talker) -> Vec<[String; 6]> {
+    let mut rows = vec![times("sent after the slot began", &talker.send, talker.max_delta_ns)];
+    let Some(stamps) = &talker.stamps else { return rows };
+    let mut row = |name: &str, of: Option<&Times>| {
+        rows.extend(of.map(|of| times(name, &of.histogram, Some(of.max_ns))));
+    };
+    let to_driver = if talker.launch.is_some() { "from launch time to driver" } else { "from send to driver" };
+    row(to_driver, stamps.stack_out.as_ref());
+    if let Some(card) = &stamps.card {
+        row("from driver to wire", card.driver_and_card.as_ref());
+        row("on the wire after the slot began", card.after_slot.as_ref());
+    }
+    rows
+}
+
+/// What is missing among the timestamps of sent frames, and the error of the clocks; empty without timestamps.
+fn stamps_in_words(talker: &Talker) -> String {
+    let Some(stamps) = &talker.stamps else { return String::new() };
+    let mut text = String::new();
+    let all_but = |missing| format!("stamped all but {}", counted(missing, "frame"));
+    if stamps.missing > 0 {
+        text += &format!("; the driver {}", all_but(stamps.missing));
+    }
+    match &stamps.card {
+        Some(card) if card.after_slot.is_none() => text += "; the network card stamped no frame",
+        Some(card) => {
+            let error = unsigned(card.clock_error_ns + stamps.clock_error_ns);
+            text +=
+                &format!("; times of the wire are on the clock {} of the network card, to within {error}", card.clock);
+            if card.missing > 0 {
+                text += &format!("; it {}", all_but(card.missing));
+            }
+        }
+        None => {}
+    }
+    if stamps.unusable > 0 {
+        text += &format!(
+            "; a clock was set, so {} not used",
+            match stamps.unusable {
+                1 => "1 timestamp is".to_owned(),
+                count => format!("{} timestamps are", grouped(count)),
+            }
+        );
+    }
+    text
 }
 
 /// The number of late packets; `-` in records of older versions.

@@ -9,6 +9,7 @@ pub mod alloc_guard;
 pub mod allocator;
 pub mod child;
 pub mod clock;
+mod control;
 mod convert;
 pub mod counter;
 pub mod elf;

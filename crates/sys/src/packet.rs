@@ -7,6 +7,7 @@
 mod batch;
 mod raw;
 mod receive;
+mod reports;
 mod ring;
 mod socket;
 mod timed;
@@ -24,9 +25,10 @@ pub use batch::BATCH;
 pub use raw::RawSender;
 pub use receive::{ETHERTYPES_MAX, FrameDrops, FrameReceiver, Member, Poll, Received};
 pub(crate) use receive::{WAIT, accept_member, enable_promiscuous, exchange_socket};
+pub use reports::{Dropped, SentReport, SentReports, SentStamps};
 pub use ring::RingSender;
 pub(crate) use socket::ethernet_index;
-pub use timed::{Dropped, TimedSender};
+pub use timed::TimedSender;
 
 /// Smallest payload of an Ethernet frame, bytes. The kernel does not pad shorter ones.
 pub const MIN_PAYLOAD: usize = 46;

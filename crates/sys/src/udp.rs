@@ -4,7 +4,6 @@
 //! Software timestamps are on CLOCK_REALTIME. A received datagram is stamped when the driver passes it to the network
 //! stack, a sent one when the driver takes it. Timestamps of the network card are on the card's own clock.
 
-mod control;
 mod ethernet;
 mod ping;
 
@@ -15,11 +14,12 @@ use std::{
     time::Duration,
 };
 
-use control::{Control, ControlData};
-
 pub use ping::{ECHO_REPLY, ECHO_REPLY_V6, ECHO_REQUEST, ECHO_REQUEST_V6, IcmpError, PingLayout};
 
-use crate::convert;
+use crate::{
+    control::{Control, ControlData},
+    convert,
+};
 
 /// Largest payload that fits into one standard Ethernet frame over IPv4, bytes.
 pub const ONE_FRAME: usize = 1472;
@@ -274,9 +274,7 @@ impl DatagramSocket {
             if let Some(error) = data.icmp {
                 return Ok(Some(Report::Icmp(error)));
             }
-            // Software and hardware timestamps arrive in separate messages.
-            let stamp = data.stamp_ns.map(Stamp::Driver).or(data.card_ns.map(Stamp::Card));
-            if let (Some(stamp), Some(number)) = (stamp, data.sent_number) {
+            if let (Some(stamp), Some(number)) = (data.stamp(), data.sent_number) {
                 return Ok(Some(Report::Sent(Sent { number, stamp })));
             }
         }

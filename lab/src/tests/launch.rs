@@ -34,7 +34,7 @@ fn both(record: &Record) -> Result<(&Talker, &Launch, &Listener)> {
 
 /// Frames are queued long before their slots, and ETF releases them in time.
 pub fn frames_leave_at_their_launch_times() -> Result<()> {
-    let record = run(0, "launched", "--wakeup-offset 1ms --duration 2s")?;
+    let record = run(0, "launched", "--wakeup-offset 1ms --duration 2s --stamps all")?;
     let (talker, launch, listener) = both(&record)?;
     ensure!((launch.invalid, talker.refused) == (0, 0), "{launch:?}, {} refused", talker.refused);
     ensure!(
@@ -59,6 +59,18 @@ pub fn frames_leave_at_their_launch_times() -> Result<()> {
         (times.total() - in_time) * FRAMES_PER_TICK <= times.total(),
         "only {in_time} of {} frames in time: {times:?}",
         times.total()
+    );
+    // The driver stamps each frame when ETF releases it, before it arrives.
+    let stamps = talker.stamps.as_ref().context("no timestamps of sent frames")?;
+    let released = stamps.stack_out.as_ref().context("no timestamps of the driver")?;
+    ensure!((stamps.missing, stamps.unusable) == (0, 0), "{} missing, {} unusable", stamps.missing, stamps.unusable);
+    ensure!(released.histogram.total() + launch.missed == talker.frames, "{} stamps", released.histogram.total());
+    let arrived_ns = times.percentile(50.0).context("no arrival")?;
+    ensure!(
+        (release_ns - 100..=first_ns).contains(&released.min_ns)
+            && released.histogram.percentile(50.0) <= Some(arrived_ns),
+        "released at {} ns, arrived at {first_ns} ns, half of them at {arrived_ns} ns",
+        released.min_ns
     );
     Ok(())
 }

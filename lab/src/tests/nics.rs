@@ -84,6 +84,38 @@ fn interrupt(run: Child, record: &str) -> Result<Record> {
     recorded(record)
 }
 
+/// Every sent frame gets a timestamp of the driver. A card that stamps frames itself does so during the run only.
+pub fn stamps_sent_frames() -> Result<()> {
+    let options = "--quiet --period 1ms --wakeup-offset 0us --duration 500ms --blame=off";
+    for Cards { driver, near, far } in BOTH {
+        [near, far].into_iter().try_for_each(|card| set_up(card).map(drop))?;
+        let name = format!("stamped-{near}");
+        let talk = format!("measure stream talk {near} {options} --record {name} --stamps all");
+        expect(0, &punctual(&talk)?)?;
+        let record = recorded(&name)?;
+        let talker = talker(&record)?;
+        let stamps = talker.stamps.as_ref().context("no timestamps of sent frames")?;
+        let stamped = stamps.stack_out.as_ref().map_or(0, |times| times.histogram.total());
+        ensure!((stamped, stamps.missing) == (talker.frames, 0), "{driver}: {stamped} of {}", talker.frames);
+    }
+    let talk = format!("measure stream talk {} {options} --record by-card --stamps hardware", E1000E.near);
+    expect(0, &punctual(&talk)?)?;
+    let record = recorded("by-card")?;
+    ensure!(settings(&record) == ["eth0 tx-type 0 1 0"], "{:?}", record.settings);
+    let talker = talker(&record)?;
+    let stamps = talker.stamps.as_ref().context("no timestamps of sent frames")?;
+    let card = stamps.card.as_ref().context("no timestamps of the card")?;
+    let by_card = card.after_slot.as_ref().map_or(0, |times| times.histogram.total());
+    println!("{stamps:?}");
+    ensure!(by_card + card.missing == talker.frames, "{by_card} and {} of {}", card.missing, talker.frames);
+    // The card of virtio has no timestamps.
+    let output = punctual(&format!("measure stream talk {} {options} --stamps hardware", VIRTIO.near))?;
+    expect(1, &output)?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(error.contains("use --stamps all") && error.contains("does not stamp sent frames"), "{error}");
+    Ok(())
+}
+
 /// The settings in a record, each as `name before during after`.
 fn settings(record: &Record) -> Vec<String> {
     let words = |s: &record::Setting| {

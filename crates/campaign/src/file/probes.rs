@@ -181,6 +181,7 @@ const KINDS: [Kind; 9] = [
             "wakeup_offset",
             "mode",
             "unique_id",
+            "stamps",
             "maap",
             "streams",
             "stream_id",

@@ -6,6 +6,8 @@ use frames::{Class, Format};
 use probes::{ReceiveWait, stream::transmit::TransmitMode};
 use toml::de::DeValue;
 
+use sys::packet::SentStamps;
+
 use super::{
     fields::Fields,
     in_campaign_folder,
@@ -35,6 +37,8 @@ pub(super) const RECEIVE: [(&str, Option<XdpMode>); 4] = [
     ("xdp-zerocopy", Some(XdpMode::ZeroCopy)),
     ("xdp-generic", Some(XdpMode::Generic)),
 ];
+const STAMPS: [(&str, Option<SentStamps>); 3] =
+    [("none", None), ("all", Some(SentStamps::Driver)), ("hardware", Some(SentStamps::Card))];
 /// Longest name of an interface in bytes: IFNAMSIZ without its NUL.
 const LONGEST_NAME: usize = 15;
 
@@ -60,6 +64,7 @@ pub(super) fn stream(
         format: fields.parsed("format", |text| one_of(text, &FORMATS)).unwrap_or(default.format),
         mode: fields.parsed("mode", |text| one_of(text, &MODES)).unwrap_or(default.mode),
         unique_id: unique_id.unwrap_or(default.unique_id),
+        stamps: fields.parsed("stamps", |text| one_of(text, &STAMPS)).flatten(),
         maap: fields.flag("maap"),
         further_streams,
         listed,
@@ -133,7 +138,7 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
     let (useless, other): (&[&str], &str) = match stream.ends {
         StreamEnds::Both => (&[], ""),
         StreamEnds::Talk(_) => (&["receive", "spin", "busy_poll", "stream_id"], "listener"),
-        StreamEnds::Listen(_) => (&["wakeup_offset", "mode", "unique_id", "maap", "streams"], "talker"),
+        StreamEnds::Listen(_) => (&["wakeup_offset", "mode", "unique_id", "stamps", "maap", "streams"], "talker"),
     };
     for key in useless.iter().filter(|key| fields.has(key)) {
         fields.report(key, format!("{key} is for the {other} of a stream, which is on another machine: leave it out"));

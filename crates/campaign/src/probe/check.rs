@@ -1,6 +1,7 @@
 //! Errors in the options of a probe or in a plan.
 
 use analysis::format_unsigned_ns;
+use probes::stream::transmit::TransmitMode;
 
 use super::round_trip::CLASSES_MAX;
 
@@ -96,6 +97,11 @@ pub enum PlanError {
     /// The veth pair has no network card.
     #[error("the veth pair of --self has no hardware timestamps: use --stamps all, or a peer on another machine")]
     CardOfOwnPeer,
+    /// The kernel does not stamp these frames, or returns them changed.
+    #[error(
+        "frames sent with mode {0} have no timestamps: use mode send, bypass or txtime, or leave out the timestamps"
+    )]
+    StampsOfMode(TransmitMode),
     /// The probe uses no interface.
     #[error("this probe uses no network interface: leave out --nic and --irq-priority, or measure over a network card")]
     NoInterface,
@@ -262,7 +268,7 @@ impl PlanError {
             Self::Fragments { .. } | Self::FrameSize { .. } => Some("size"),
             Self::SpinningReceiver => Some("spin"),
             Self::NotWithXdp { key, .. } => Some(key),
-            Self::CardOfOwnPeer => Some("stamps"),
+            Self::CardOfOwnPeer | Self::StampsOfMode(_) => Some("stamps"),
             Self::WakeupOffset { .. } | Self::KneeOfLaunchTimes => Some("wakeup_offset"),
             Self::UniqueIds { .. } => Some("unique_id"),
             Self::NoAddressToClaim => Some("maap"),

@@ -34,7 +34,7 @@ use probes::{
     probe_threads::ProbeThreads,
     stream::{listener::NamedStream, remote::RemoteTalker, transmit::TransmitMode},
 };
-use sys::{clock::Clock, sched::Policy};
+use sys::{clock::Clock, packet::SentStamps, sched::Policy};
 
 use endpoints::ETF_DELTA_NS;
 pub use error::StreamError;
@@ -79,6 +79,8 @@ pub struct StreamProbe {
     pub offset: WakeupOffset,
     /// Talker: how frames are sent.
     pub mode: TransmitMode,
+    /// Talker: timestamps of sent frames to request; `None` for none.
+    pub stamps: Option<SentStamps>,
     /// Talker: number of its stream among those of the same address; of the first stream, if it has several.
     pub unique_id: u16,
     /// Talker: claim the destination addresses with MAAP, and defend them.
@@ -350,6 +352,12 @@ impl Definition for StreamProbe {
     fn check(&self) -> Result<(), PlanError> {
         if self.capture.is_some() && self.is_hidden() {
             return Err(PlanError::CaptureHidden);
+        }
+        if self.stamps.is_some() && (self.mode == TransmitMode::TxRing || self.mode.is_xdp()) {
+            return Err(PlanError::StampsOfMode(self.mode));
+        }
+        if self.stamps == Some(SentStamps::Card) && self.interface().is_none() {
+            return Err(PlanError::CardOfOwnPeer);
         }
         if self.maap && !self.has_address_to_claim() {
             return Err(PlanError::NoAddressToClaim);

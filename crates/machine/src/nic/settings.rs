@@ -38,6 +38,12 @@ impl NicSettings {
         Self(vec![(Parameter::RxFilter, value(hwstamp::RX_ALL)), (Parameter::TxType, value(hwstamp::TX_ON))])
     }
 
+    /// Hardware timestamps for sent frames that request one.
+    #[must_use]
+    pub fn sent_stamps() -> Self {
+        Self(vec![(Parameter::TxType, Value::Number(hwstamp::TX_ON))])
+    }
+
     /// Adds settings.
     pub fn add(&mut self, others: Self) {
         self.0.extend(others.0);

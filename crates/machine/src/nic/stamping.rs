@@ -1,8 +1,11 @@
 //! Checks that a NIC can stamp the frames of a measurement.
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 use super::{
+    super::Root,
     answers::{Answers, Reading},
     ethtool::{Stamping, stamping},
 };
@@ -16,6 +19,17 @@ pub enum NoStamps {
         list(.has)
     )]
     NotInHardware {
+        /// Name of the interface.
+        interface: String,
+        /// The capabilities that it has.
+        has: Vec<String>,
+    },
+    /// The NIC stamps no sent frames, or has no clock that can be read.
+    #[error(
+        "{interface} does not stamp sent frames (it has {}): use --stamps all, or another card; see `ethtool -T {interface}`",
+        list(.has)
+    )]
+    NotSent {
         /// Name of the interface.
         interface: String,
         /// The capabilities that it has.
@@ -51,22 +65,55 @@ fn list(names: &[String]) -> String {
 /// # Errors
 /// [`NoStamps`].
 pub fn can_stamp(answers: &mut Answers, interface: &str) -> Result<(), NoStamps> {
-    let reading = match answers.link(interface) {
-        Ok(Some((link, _))) => stamping(answers, &link),
-        Ok(None) => Reading::Unknown("there is no such interface".to_owned()),
-        Err(why) => Reading::Unknown(why),
-    };
+    let reading = read(answers, interface);
     judge(interface, reading)
 }
 
-fn judge(interface: &str, reading: Reading<Stamping>) -> Result<(), NoStamps> {
+/// The clock of a NIC that can stamp every sent frame, such as `/dev/ptp0`.
+///
+/// # Errors
+/// [`NoStamps`].
+pub fn clock_of_sent_stamps(root: &Root, interface: &str) -> Result<PathBuf, NoStamps> {
+    let phc = judge_sent(interface, read(&mut Answers::of(root), interface))?;
+    Ok(root.path(&format!("dev/ptp{phc}")))
+}
+
+fn read(answers: &mut Answers, interface: &str) -> Reading<Stamping> {
+    match answers.link(interface) {
+        Ok(Some((link, _))) => stamping(answers, &link),
+        Ok(None) => Reading::Unknown("there is no such interface".to_owned()),
+        Err(why) => Reading::Unknown(why),
+    }
+}
+
+fn has(list: &[String], name: &str) -> bool {
+    list.iter().any(|known| known == name)
+}
+
+fn known(interface: &str, reading: Reading<Stamping>) -> Result<Stamping, NoStamps> {
     let interface = interface.to_owned();
-    let stamping = match reading {
-        Reading::Known(stamping) => stamping,
-        Reading::NotSupported => return Err(NoStamps::NotInHardware { interface, has: Vec::new() }),
-        Reading::Unknown(why) => return Err(NoStamps::Unknown { interface, why }),
-    };
-    let has = |list: &[String], name: &str| list.iter().any(|known| known == name);
+    match reading {
+        Reading::Known(stamping) => Ok(stamping),
+        Reading::NotSupported => Err(NoStamps::NotInHardware { interface, has: Vec::new() }),
+        Reading::Unknown(why) => Err(NoStamps::Unknown { interface, why }),
+    }
+}
+
+/// The number of the card's clock.
+fn judge_sent(interface: &str, reading: Reading<Stamping>) -> Result<u32, NoStamps> {
+    let stamping = known(interface, reading)?;
+    let needed = ["hardware-transmit", "hardware-raw-clock"];
+    match stamping.phc {
+        Some(phc) if needed.iter().all(|name| has(&stamping.capabilities, name)) && has(&stamping.tx_types, "on") => {
+            Ok(phc)
+        }
+        _ => Err(NoStamps::NotSent { interface: interface.to_owned(), has: stamping.capabilities }),
+    }
+}
+
+fn judge(interface: &str, reading: Reading<Stamping>) -> Result<(), NoStamps> {
+    let stamping = known(interface, reading)?;
+    let interface = interface.to_owned();
     let needed = ["hardware-transmit", "hardware-receive", "hardware-raw-clock"];
     if !needed.iter().all(|name| has(&stamping.capabilities, name)) || !has(&stamping.tx_types, "on") {
         return Err(NoStamps::NotInHardware { interface, has: stamping.capabilities });
@@ -88,6 +135,20 @@ mod tests {
             tx_types: owned(&["off", "on"]),
             rx_filters: owned(filters),
             phc: Some(0),
+        }
+    }
+
+    #[test]
+    fn sent_frames_need_a_card_with_a_clock() {
+        let judge = |stamping| judge_sent("eth0", Reading::Known(stamping));
+        assert_eq!(judge(card(&["none"])), Ok(0));
+        for none in [
+            Stamping { phc: None, ..card(&["all"]) },
+            Stamping { tx_types: vec!["off".to_owned()], ..card(&["all"]) },
+            Stamping { capabilities: vec!["software-transmit".to_owned()], ..card(&["all"]) },
+        ] {
+            let error = judge(none).unwrap_err().to_string();
+            assert!(error.starts_with("eth0 does not stamp sent frames (it has "), "{error}");
         }
     }
 

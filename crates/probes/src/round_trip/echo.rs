@@ -29,12 +29,12 @@ use super::{
     headers::{Datagram, answer_in_place, exchange},
     packet::{GREETING, LOCKED, Packet, REALTIME, XDP},
     port::{Port, PortKind},
-    realtime::Realtime,
     watch::Watch,
 };
 use crate::{
     guard::Heartbeat,
     probe_threads::ThreadInfo,
+    realtime::Realtime,
     setup::{Grant, STACK_BYTES, floor_ns, set_up},
     timer::shared::add,
 };

@@ -23,7 +23,6 @@ use super::{
     carrier::Carrier,
     packet::{GREETING, Packet},
     port::ReceivePort,
-    realtime::Realtime,
     settings::is_report,
     shared::{Event, Shared},
     trip::{ReceiveStamps, split},
@@ -33,6 +32,7 @@ use super::{
 use crate::{
     ReceiveWait,
     guard::Heartbeat,
+    realtime::Realtime,
     setup::{Grant, floor_ns, set_up},
     timer::shared::add,
 };

@@ -2,7 +2,8 @@
 
 use record::Trip;
 
-use super::{packet::Packet, realtime::Realtime, window::Slot};
+use super::{packet::Packet, window::Slot};
+use crate::realtime::Realtime;
 
 /// Timestamps of a received answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,6 +11,8 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering::Relaxed},
     },
+    thread,
+    time::Duration,
 };
 
 use frames::{Frame, Payload, Stream, maap::Addresses};
@@ -18,7 +20,8 @@ use sys::{clock::Clock, packet::BATCH};
 
 use super::{
     identity,
-    transmit::{Transmit, TransmitMode, TransmitReports},
+    reports::Reports,
+    transmit::{Transmit, TransmitMode},
 };
 use crate::{
     counts::Counts,
@@ -107,6 +110,8 @@ struct OtherStream {
     refused: AtomicU64,
 }
 
+/// Time for the last frames to leave and for their reports to arrive.
+const LAST_REPORTS: Duration = Duration::from_millis(20);
 /// If the kernel refused all frames of at least this time and number of slots before the end, the interface is gone.
 const GONE_NS: u64 = 1_000_000_000;
 const GONE_SLOTS: u64 = 3;
@@ -172,7 +177,7 @@ pub struct Talker {
     settings: TalkerSettings,
     zero_copy: Option<bool>,
     shared: Arc<Shared>,
-    reports: Option<Box<dyn TransmitReports>>,
+    reports: Option<Reports>,
     /// True if the record contains the number of uncertain presentation times.
     watches_sync: bool,
     /// Slots that had passed without a frame when the thread was stopped.
@@ -210,7 +215,7 @@ impl Talker {
 
     /// Adds a source of reports about sent frames.
     #[must_use]
-    pub fn with_reports(self, reports: Option<Box<dyn TransmitReports>>) -> Self {
+    pub fn with_reports(self, reports: Option<Reports>) -> Self {
         Self { reports, ..self }
     }
 
@@ -237,6 +242,14 @@ impl Talker {
     pub fn collect(&mut self) {
         if let Some(reports) = &mut self.reports {
             reports.collect();
+        }
+    }
+
+    /// Reads the reports about the last frames, as soon as these have left.
+    pub fn finish(&mut self) {
+        if self.reports.is_some() {
+            thread::sleep(LAST_REPORTS);
+            self.collect();
         }
     }
 
@@ -314,7 +327,8 @@ impl Talker {
             ..record::Talker::default()
         };
         if let Some(reports) = &self.reports {
-            reports.add_to(&mut talker);
+            let frames = self.counts_of_each().iter().map(|(frames, _)| frames).sum();
+            reports.add_to(&mut talker, frames);
         }
         talker
     }

@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 use sys::{
-    packet::{RawSender, RingSender},
+    packet::{RawSender, RingSender, TimedSender},
     xdp::XdpSender,
 };
 
@@ -112,6 +112,19 @@ impl Transmit for RawSender {
     }
 }
 
+/// The slots must be on CLOCK_TAI.
+impl Transmit for TimedSender {
+    #[inline]
+    fn send(&mut self, frame: &[u8], slot_ns: i64) -> io::Result<()> {
+        Self::send(self, frame, slot_ns)
+    }
+
+    #[inline]
+    fn send_all(&mut self, frames: &[&[u8]], launches_ns: &[i64]) -> io::Result<usize> {
+        Self::send_all(self, frames, launches_ns)
+    }
+}
+
 impl Transmit for RingSender {
     #[inline]
     fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
@@ -133,13 +146,4 @@ impl Transmit for XdpSender {
     fn is_zero_copy(&self) -> Option<bool> {
         Some(Self::is_zero_copy(self))
     }
-}
-
-/// Reports about sent frames that the kernel gives afterwards.
-pub trait TransmitReports: fmt::Debug + Send {
-    /// Reads new reports. Called from an ordinary thread, about 25 times a second.
-    fn collect(&mut self);
-
-    /// Adds the results to the record of the talker.
-    fn add_to(&self, talker: &mut record::Talker);
 }

@@ -112,7 +112,7 @@ const SHARED_COMMANDS: [(&[&str], &str); 5] = [
 ];
 
 /// Options that share a row, with its text, on a page that has too many rows.
-const SHARED: [(&[&str], &str); 22] = [
+const SHARED: [(&[&str], &str); 23] = [
     (&["hold-cpu-awake", "setting"], "Keep CPUs awake, or change ID[=VALUE]"),
     (&["on-spike", "on-spike-once"], "trace, stop, command:CMD, signal:NAME:PID"),
     (&["json", "full", "quiet"], "JSON, all figures, or only the first sentence"),
@@ -124,6 +124,7 @@ const SHARED: [(&[&str], &str); 22] = [
     (&["load", "load-cpus"], "Run this load (`punctual loads`) on these CPUs"),
     (&["profile", "until-decided"], "Judge by a profile, end when decided"),
     (&["unique-id", "streams", "maap"], "First stream ID, streams, claimed addresses"),
+    (&["mode", "stamps"], "Send by bypass, txtime, xdp, ...; stamp sent frames"),
     (&["far-load", "far-load-cpus"], "Run this load there, on these CPUs"),
     (&["ssh", "far-sudo"], "Connect with this command, start with `sudo -n`"),
     (&["far-binary", "far-command"], "Copy or start this on the far end"),

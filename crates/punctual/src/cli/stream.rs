@@ -9,7 +9,7 @@ use campaign::probe::{
 };
 use clap::{Args, ValueEnum};
 use probes::{ReceiveWait, stream::transmit::TransmitMode};
-use sys::sched::Policy;
+use sys::{packet::SentStamps, sched::Policy};
 
 use super::{Common, Nic, Placement, WakeUps, duration, period};
 
@@ -87,6 +87,12 @@ pub struct StreamOptions {
     /// An option of the talker.
     #[arg(long, value_name = "MODE")]
     pub mode: Option<Mode>,
+    /// Use timestamps none, all, hardware [default: none].
+    ///
+    /// They show when a sent frame reached the driver and left the network card. Each costs the talker about 1 us. An
+    /// option of the talker, with the mode send, bypass or txtime.
+    #[arg(long, value_name = "WHICH")]
+    pub stamps: Option<SentStampsChoice>,
     /// End the stream ID with this number [default: 0].
     ///
     /// It is the last two bytes of the ID. An option of the talker.
@@ -236,6 +242,28 @@ impl From<Mode> for TransmitMode {
     }
 }
 
+/// Timestamps of sent frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SentStampsChoice {
+    /// No timestamps.
+    None,
+    /// When the driver took each frame.
+    All,
+    /// Also when the network card sent it; needs root and hardware support.
+    Hardware,
+}
+
+impl SentStampsChoice {
+    /// The timestamps to request; `None` for none.
+    pub fn requested(self) -> Option<SentStamps> {
+        match self {
+            Self::None => None,
+            Self::All => Some(SentStamps::Driver),
+            Self::Hardware => Some(SentStamps::Card),
+        }
+    }
+}
+
 /// A method of receiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Receive {
@@ -268,6 +296,7 @@ impl Stream {
             ("--wakeup-offset", self.shared.wakeup_offset.is_some()),
             ("--mode", self.shared.mode.is_some()),
             ("--unique-id", self.shared.unique_id.is_some()),
+            ("--stamps", self.shared.stamps.is_some()),
             ("--maap", self.shared.maap),
             ("--streams", self.shared.streams.is_some()),
         ];

@@ -31,6 +31,7 @@ fn needs_a_named_interface() {
 fn refuses_options_of_the_other_end() {
     refused(64, "listen lo --wakeup-offset 8us", "--wakeup-offset applies to the talker only: leave it out");
     refused(64, "listen lo --mode bypass", "--mode applies to the talker");
+    refused(64, "listen lo --stamps all", "--stamps applies to the talker");
     refused(64, "listen lo --maap", "--maap applies to the talker");
     refused(64, "talk lo --spin", "--spin applies to the listener");
     refused(64, "talk lo --receive xdp", "--receive applies to the listener");
@@ -46,6 +47,13 @@ fn refuses_invalid_values() {
     refused(64, "listen lo --receive xdp --busy-poll 50us", "--busy-poll needs --receive socket");
     refused(64, "listen lo --receive dpdk", "--receive must be socket, xdp, xdp-zerocopy or xdp-generic (got dpdk)");
     refused(64, "listen lo --queue 1", "--queue needs xdp");
+    refused(64, "talk lo --stamps receive", "--stamps must be none, all or hardware (got receive)");
+    refused(
+        64,
+        "--self --stamps all --mode tx-ring",
+        "frames sent with mode tx-ring have no timestamps: use mode send",
+    );
+    refused(64, "--self --stamps hardware", "the veth pair of --self has no hardware timestamps: use --stamps all");
     refused(64, "talk lo --period 0s", "must be 1us to 1h");
     refused(64, "talk lo --streams 0", "must be 1 to 64, or a TOML file");
     refused(64, "talk lo --streams 65", "must be 1 to 64, or a TOML file");

@@ -121,6 +121,42 @@ fn reports_missed_launch_times() {
 }
 
 #[test]
+fn shows_the_way_of_a_frame_to_the_wire() {
+    let times = |max_ns: i64| {
+        let histogram = Histogram::from_buckets([(max_ns, 9)].into_iter());
+        Some(Times { min_ns: 0, mean_ns: 0.0, max_ns, histogram })
+    };
+    let summary = |stamps, launch| of(Stream::Talker(Box::new(Talker { stamps, launch, ..Talker::default() })));
+    let rows =
+        |summary: &EndSummary| summary.times.iter().map(|[name, .., max]| format!("{name}: {max}")).collect::<Vec<_>>();
+    let by_driver = record::TransmitStamps { stack_out: times(4_000), ..record::TransmitStamps::default() };
+    let driver = summary(Some(by_driver.clone()), None);
+    assert_eq!(rows(&driver)[1..], ["from send to driver: 4 us"]);
+    assert!(!driver.remarks.contains("stamped"), "{}", driver.remarks);
+    assert_eq!(
+        rows(&summary(Some(by_driver.clone()), Some(Launch::default())))[1..],
+        ["from launch time to driver: 4 us"]
+    );
+    let card = record::CardStamps {
+        clock: "ptp0".to_owned(),
+        clock_error_ns: 300,
+        missing: 1,
+        driver_and_card: times(6_000),
+        after_slot: times(9_000),
+    };
+    let by_card =
+        |card| record::TransmitStamps { missing: 2, unusable: 1, clock_error_ns: 100, card, ..by_driver.clone() };
+    let whole = summary(Some(by_card(Some(card))), None);
+    let expected = ["from send to driver: 4 us", "from driver to wire: 6 us", "on the wire after the slot began: 9 us"];
+    assert_eq!(rows(&whole)[1..], expected);
+    let words = "the driver stamped all but 2 frames; times of the wire are on the clock ptp0 of the network card, to within \
+                 400 ns; it stamped all but 1 frame; a clock was set, so 1 timestamp is not used";
+    assert!(whole.remarks.contains(words), "{}", whole.remarks);
+    let none = summary(Some(by_card(Some(record::CardStamps::default()))), None);
+    assert!(none.remarks.contains("the network card stamped no frame"), "{}", none.remarks);
+}
+
+#[test]
 fn reports_where_frames_were_lost() {
     let remarks =
         |lost, lost_in_socket| of_frames_received(Listener { lost, lost_in_socket, ..Listener::default() }).remarks;

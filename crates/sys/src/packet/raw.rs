@@ -9,6 +9,7 @@ use rustix::net::SocketType;
 
 use super::{
     batch::Batch,
+    reports::{SentReports, SentStamps},
     socket::{bind_to, packet_socket, set_option},
 };
 
@@ -32,6 +33,14 @@ impl RawSender {
         // With protocol 0 the socket receives nothing.
         bind_to(&socket, interface, 0)?;
         Ok(Self(socket))
+    }
+
+    /// The timestamps of the frames that are sent from now on.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn reports(&self, stamps: SentStamps) -> io::Result<SentReports> {
+        SentReports::of(&self.0, Some(stamps))
     }
 
     /// Sends one frame without blocking.

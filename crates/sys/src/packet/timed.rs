@@ -3,38 +3,20 @@
 use std::{
     io, mem,
     os::fd::{AsRawFd, OwnedFd},
-    ptr,
 };
 
-use rustix::{io::Errno, net::SocketType};
+use rustix::net::SocketType;
 
 use super::{
     batch::{BATCH, Batch},
+    reports::{SentReports, SentStamps},
     socket::{bind_to, packet_socket, set_option},
 };
-use crate::native::i32_at;
-
-// Numbers from linux/errqueue.h.
-const SO_EE_ORIGIN_TXTIME: u8 = 6;
-const SO_EE_CODE_TXTIME_INVALID_PARAM: u8 = 1;
-const SO_EE_CODE_TXTIME_MISSED: u8 = 2;
-
-/// Size of the buffer for error reports, bytes: enough for more than 5000 dropped frames.
-const REPORTS_BYTES: i32 = 8 << 20;
 
 /// Sends complete frames on one interface, each with its launch time on CLOCK_TAI. The ETF queueing discipline holds a
 /// frame until then; other disciplines ignore the time.
 #[derive(Debug)]
 pub struct TimedSender(OwnedFd);
-
-/// Why ETF dropped a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dropped {
-    /// The launch time had passed when the frame was queued, or was before that of a frame already sent.
-    Invalid,
-    /// The launch time passed while the frame was queued.
-    Missed,
-}
 
 impl TimedSender {
     /// Opens a socket on `interface`. `priority` (0 to 6) is the socket priority that selects the queue.
@@ -47,11 +29,18 @@ impl TimedSender {
         set_option(&socket, libc::SOL_SOCKET, libc::SO_PRIORITY, i32::from(priority))?;
         let times = libc::sock_txtime { clockid: libc::CLOCK_TAI, flags: libc::SOF_TXTIME_REPORT_ERRORS };
         set_option(&socket, libc::SOL_SOCKET, libc::SO_TXTIME, times)?;
-        // Error reports use the receive buffer. SO_RCVBUFFORCE needs CAP_NET_ADMIN, which SO_TXTIME requires anyway.
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, REPORTS_BYTES)?;
         // With protocol 0 the socket receives nothing.
         bind_to(&socket, interface, 0)?;
         Ok(Self(socket))
+    }
+
+    /// The reports about frames that are dropped from now on, and the timestamps of those that are sent; `None` for reports
+    /// only.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn reports(&self, stamps: Option<SentStamps>) -> io::Result<SentReports> {
+        SentReports::of(&self.0, stamps)
     }
 
     /// Queues one frame with its launch time, ns on CLOCK_TAI, without blocking.
@@ -86,33 +75,6 @@ impl TimedSender {
         batch.with_control(controls.iter_mut().map(|control| control.bytes.as_mut_ptr().cast()).take(timed), WITH_TIME);
         batch.send(&self.0)
     }
-
-    /// The next report of a dropped frame; `None` if there is none.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub fn next_dropped(&self) -> io::Result<Option<Dropped>> {
-        loop {
-            // The frame itself is not needed.
-            let mut nothing = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
-            let mut control = Control::default();
-            let mut message = message(&raw mut nothing, &mut control);
-            let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-            // SAFETY: the control buffer is live, writable and of the length given in the message.
-            let received = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, flags) };
-            if received < 0 {
-                let error = io::Error::last_os_error();
-                return match Errno::from_io_error(&error) {
-                    Some(Errno::AGAIN) => Ok(None),
-                    Some(Errno::INTR) => continue,
-                    _ => Err(error),
-                };
-            }
-            if let Some(dropped) = control.dropped() {
-                return Ok(Some(dropped));
-            }
-        }
-    }
 }
 
 /// A buffer for one control message: its header (length, level, type) and data.
@@ -141,19 +103,6 @@ impl Control {
         control.bytes[HEADER..WITH_TIME].copy_from_slice(&launch_ns.to_ne_bytes());
         control
     }
-
-    /// The reason in an error report; `None` for other messages.
-    fn dropped(&self) -> Option<Dropped> {
-        if (i32_at(&self.bytes, 8)?, i32_at(&self.bytes, 12)?) != (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) {
-            return None;
-        }
-        // struct sock_extended_err: errno u32, origin u8, type u8, code u8, etc.
-        match (self.bytes[HEADER + 4], self.bytes[HEADER + 6]) {
-            (SO_EE_ORIGIN_TXTIME, SO_EE_CODE_TXTIME_INVALID_PARAM) => Some(Dropped::Invalid),
-            (SO_EE_ORIGIN_TXTIME, SO_EE_CODE_TXTIME_MISSED) => Some(Dropped::Missed),
-            _ => None,
-        }
-    }
 }
 
 /// A message header with one data buffer and this control buffer.
@@ -175,7 +124,7 @@ mod tests {
     #[test]
     fn control_message_matches_the_kernel_layout() {
         let mut control = Control::with_launch(0x0123_4567_89ab_cdef);
-        let mut message = message(ptr::null_mut(), &mut control);
+        let mut message = message(std::ptr::null_mut(), &mut control);
         message.msg_controllen = WITH_TIME as _;
         // SAFETY: the macros only compute addresses; the header and its eight bytes of data are in the live control
         // buffer.
@@ -186,39 +135,5 @@ mod tests {
             assert_eq!(libc::CMSG_DATA(header).cast::<i64>().read_unaligned(), 0x0123_4567_89ab_cdef);
             assert!(libc::CMSG_NXTHDR(&raw const message, header).is_null());
         }
-    }
-
-    /// Decodes an error report as the kernel would send it.
-    fn report(level: i32, origin: u8, code: u8) -> Option<Dropped> {
-        let mut control = Control::default();
-        let mut message = message(ptr::null_mut(), &mut control);
-        let error = libc::sock_extended_err {
-            ee_errno: 125,
-            ee_origin: origin,
-            ee_type: 0,
-            ee_code: code,
-            ee_pad: 0,
-            ee_info: 1,
-            ee_data: 2,
-        };
-        // SAFETY: the header is in the live control buffer, which also has space for the report after it.
-        unsafe {
-            let header = libc::CMSG_FIRSTHDR(&raw mut message);
-            (*header).cmsg_len = libc::CMSG_LEN(crate::convert::length(size_of_val(&error))) as _;
-            (*header).cmsg_level = level;
-            (*header).cmsg_type = libc::PACKET_TX_TIMESTAMP;
-            libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().write_unaligned(error);
-        }
-        control.dropped()
-    }
-
-    #[test]
-    fn decodes_reports_of_dropped_frames() {
-        assert_eq!(report(libc::SOL_PACKET, 6, 1), Some(Dropped::Invalid));
-        assert_eq!(report(libc::SOL_PACKET, 6, 2), Some(Dropped::Missed));
-        assert_eq!(report(libc::SOL_PACKET, 6, 3), None);
-        assert_eq!(report(libc::SOL_PACKET, libc::SO_EE_ORIGIN_TIMESTAMPING, 1), None);
-        assert_eq!(report(libc::SOL_IP, 6, 1), None);
-        assert_eq!(Control::default().dropped(), None);
     }
 }

@@ -16,6 +16,7 @@ use sys::{
 };
 
 use super::{
+    StreamProbe,
     error::{StreamError, socket},
     interface::Interface,
     receiver::{self, Opened},
@@ -71,12 +72,11 @@ impl Endpoints {
         }
     }
 
-    pub fn sender(&self, mode: TransmitMode, root: &Root, priority: u8, queue: u32) -> Result<Sender, StreamError> {
+    /// Opens the socket of a talker.
+    pub fn sender(&self, probe: &StreamProbe, root: &Root, priority: u8) -> Result<Sender, StreamError> {
         match self {
-            Self::Interface(interface) => sender::open(mode, root, &interface.name, priority, queue),
-            Self::VethPair(pair) => {
-                inside(&pair.near, |interface| sender::open(mode, root, interface, priority, queue))
-            }
+            Self::Interface(interface) => sender::open(probe, root, &interface.name, priority),
+            Self::VethPair(pair) => inside(&pair.near, |interface| sender::open(probe, root, interface, priority)),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::{io, path::PathBuf};
 
-use machine::{nic::LaunchError, veth::VethError};
+use machine::{
+    nic::{LaunchError, NoStamps},
+    veth::VethError,
+};
 use probes::stream::maap::ClaimError;
 use rustix::io::Errno;
 
@@ -74,6 +77,9 @@ pub enum StreamError {
     /// The interface does not support launch times.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// The network card has no timestamps of sent frames.
+    #[error(transparent)]
+    Stamps(#[from] NoStamps),
     /// The veth pair does not support launch times.
     #[error(
         "the veth pair of --self does not support launch times ({0}): load the ETF queueing discipline with `sudo \

@@ -2,16 +2,18 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
+use machine::nic::clock_of_sent_stamps;
 use probes::stream::{
     Monitor, Stream,
     listener::{Listener, ListenerSettings},
     maap::Defence,
+    reports::{Card, Reports, Stamps},
     talker::{Talk, Talker, TalkerSettings},
     tracker::Expected,
     transmit::Transmit,
 };
 use record::ClockTie;
-use sys::clock::Clock;
+use sys::{clock::Clock, packet::SentStamps};
 
 use super::{
     super::definition::{PhaseContext, PrepareError, with_shield},
@@ -20,6 +22,7 @@ use super::{
     list::Group,
     maap::Destinations,
     receiver::Opened,
+    sender::Sender,
     sync::SyncMonitor,
 };
 
@@ -88,9 +91,10 @@ impl StreamProbe {
             transit_ns: group.class.max_transit_ns(),
             clock: context.clock,
         };
-        let (sender, reports) = endpoints.sender(self.mode, context.root, group.pcp, self.queue)?;
-        let (talker, talk) = Talker::new(&settings, sender);
-        let talker = talker.with_reports(reports);
+        let Sender { transmit, reports, launch } = endpoints.sender(self, context.root, group.pcp)?;
+        let (talker, talk) = Talker::new(&settings, transmit);
+        let stamps = self.stamps.map(|stamps| self.stamps_of(stamps, run, context)).transpose()?;
+        let talker = talker.with_reports(reports.map(|socket| Reports::new(socket, launch, stamps)));
         Ok(match &destinations.first {
             Some(first) => {
                 let places = group.streams.iter().map(|(unique_id, _)| destinations.place(*unique_id)).collect();
@@ -98,6 +102,14 @@ impl StreamProbe {
             }
             None => (talker, talk),
         })
+    }
+
+    fn stamps_of(&self, stamps: SentStamps, run: u32, context: &PhaseContext<'_>) -> Result<Stamps, StreamError> {
+        let card = match (stamps, self.interface()) {
+            (SentStamps::Card, Some(interface)) => Some(Card::new(clock_of_sent_stamps(context.root, interface)?)),
+            (SentStamps::Card, None) | (SentStamps::Driver, _) => None,
+        };
+        Ok(Stamps::new(context.clock, run, card))
     }
 
     fn listener_settings(&self, context: &PhaseContext<'_>, endpoints: &Endpoints) -> ListenerSettings {

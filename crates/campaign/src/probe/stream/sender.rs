@@ -1,48 +1,63 @@
 //! Opens the socket of a talker.
 
-use std::{io, sync::Arc};
+use std::io;
 
 use machine::{Root, nic::Launching};
-use probes::stream::{
-    launch::Launches,
-    transmit::{Transmit, TransmitMode, TransmitReports},
-};
+use probes::stream::transmit::{Transmit, TransmitMode};
+use record::Launch;
 use rustix::io::Errno;
 use sys::{
-    packet::{RawSender, RingSender, TimedSender},
+    packet::{RawSender, RingSender, SentReports, TimedSender},
     xdp::{Copying, XdpSender},
 };
 
-use super::error::{StreamError, socket};
+use super::{
+    StreamProbe,
+    error::{StreamError, socket},
+};
 use crate::probe::xdp::refusal;
 
-/// The socket of a talker, and for launch times the reader of its error queue.
-pub type Sender = (Box<dyn Transmit>, Option<Box<dyn TransmitReports>>);
+/// The socket of a talker.
+pub struct Sender {
+    /// Sends its frames.
+    pub transmit: Box<dyn Transmit>,
+    /// Reports about sent frames; `None` if there are none.
+    pub reports: Option<SentReports>,
+    /// The handling of launch times; `None` without launch times.
+    pub launch: Option<Launch>,
+}
 
 /// Opens a socket on an interface in the network namespace of this thread. The kernel chooses the queue by the
-/// `priority` of the frames, 0 to 6. AF_XDP uses the queue `queue`.
-pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8, queue: u32) -> Result<Sender, StreamError> {
-    let raw = |bypass| RawSender::open(interface, priority, bypass).map_err(|error| socket(interface, error));
-    let xdp = |copying| {
-        XdpSender::open(interface, queue, copying).map_err(|error| StreamError::from(refusal(interface, queue, error)))
+/// `priority` of the frames, 0 to 6.
+pub fn open(probe: &StreamProbe, root: &Root, interface: &str, priority: u8) -> Result<Sender, StreamError> {
+    let StreamProbe { mode, stamps, queue, .. } = *probe;
+    let refused = |error| socket(interface, error);
+    let raw = |bypass| {
+        let raw = RawSender::open(interface, priority, bypass).map_err(refused)?;
+        let reports = stamps.map(|stamps| raw.reports(stamps)).transpose().map_err(refused)?;
+        Ok(Sender { transmit: Box::new(raw), reports, launch: None })
     };
-    Ok(match mode {
-        TransmitMode::Send => (Box::new(raw(false)?), None),
-        TransmitMode::Bypass => (Box::new(raw(true)?), None),
+    let xdp = |copying| {
+        let xdp = XdpSender::open(interface, queue, copying).map_err(|error| refusal(interface, queue, error))?;
+        Ok(Sender { transmit: Box::new(xdp), reports: None, launch: None })
+    };
+    match mode {
+        TransmitMode::Send => raw(false),
+        TransmitMode::Bypass => raw(true),
         TransmitMode::TxRing => {
-            let ring = RingSender::open(interface, priority).map_err(|error| socket(interface, error))?;
-            (Box::new(ring), None)
+            let ring = RingSender::open(interface, priority).map_err(refused)?;
+            Ok(Sender { transmit: Box::new(ring), reports: None, launch: None })
         }
         TransmitMode::Txtime => {
-            let launching = Launching::of(root, interface, priority)?;
+            let Launching { delta_ns, is_offloaded } = Launching::of(root, interface, priority)?;
             let timed = TimedSender::open(interface, priority).map_err(|error| launch_error(interface, error))?;
-            let timed = Arc::new(timed);
-            let launches = Launches::new(timed.clone(), launching.delta_ns, launching.is_offloaded);
-            (Box::new(timed), Some(Box::new(launches)))
+            let reports = Some(timed.reports(stamps).map_err(refused)?);
+            let launch = Some(Launch { delta_ns, offloaded: is_offloaded, ..Launch::default() });
+            Ok(Sender { transmit: Box::new(timed), reports, launch })
         }
-        TransmitMode::Xdp => (Box::new(xdp(Copying::AsOffered)?), None),
-        TransmitMode::XdpZerocopy => (Box::new(xdp(Copying::Never)?), None),
-    })
+        TransmitMode::Xdp => xdp(Copying::AsOffered),
+        TransmitMode::XdpZerocopy => xdp(Copying::Never),
+    }
 }
 
 fn launch_error(interface: &str, error: io::Error) -> StreamError {

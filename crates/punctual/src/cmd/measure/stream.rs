@@ -16,7 +16,7 @@ use sys::{clock::Clock, sched::Policy};
 
 use super::Results;
 use crate::{
-    cli::{Stream, StreamOptions, StreamSide, Streams},
+    cli::{SentStampsChoice, Stream, StreamOptions, StreamSide, Streams},
     exit::Usage,
     output,
 };
@@ -146,6 +146,7 @@ fn plan(options: &StreamOptions, stream: StreamProbe, results: &Results) -> anyh
         offset: options.wakeup_offset.unwrap_or_default(),
         mode: options.mode.map(TransmitMode::from).unwrap_or_default(),
         unique_id: options.unique_id.unwrap_or_default(),
+        stamps: options.stamps.and_then(SentStampsChoice::requested),
         maap: options.maap,
         further_streams,
         listed,

@@ -157,6 +157,70 @@ fn count_streams(options: &str) {
     assert!(brief.contains("of 8 streams") || brief.contains("of the 7 other streams"), "{brief}");
 }
 
+/// The times of a talker's frames from their handover to the driver. All 8 frames of each slot must be stamped.
+#[track_caller]
+fn way_to_the_driver(record: &Record) -> record::Times {
+    let (_, talker) = talker(record);
+    let stamps = talker.stamps.as_ref().expect("timestamps of sent frames");
+    let sent: u64 = talker.streams.iter().map(|stream| stream.frames).sum();
+    assert!(sent > 8 * 100, "{talker:?}");
+    let way = stamps.stack_out.clone().expect("timestamps of the driver");
+    assert_eq!((way.histogram.total() + stamps.missing, stamps.missing, stamps.unusable), (sent, 0, 0), "{stamps:?}");
+    way
+}
+
+#[test]
+fn sent_frames_are_stamped_by_the_driver() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let arguments = "measure stream --self --streams 8 --period 1ms --stamps all --quiet --record a --duration 1s";
+    scratch.run(arguments).expect_status(0);
+    let record = scratch.record();
+    let way = way_to_the_driver(&record);
+    let (_, listener) = listener(&record);
+    let whole = &listener.one_way.as_ref().expect("one clock").way;
+    // The driver has a frame before the other end does; the listener follows one of the 8 streams.
+    assert!(way.min_ns <= whole.percentile(50.0).unwrap(), "{way:?}");
+    let shown = scratch.run("show --full a.punctual.json").expect_status(0).stdout();
+    assert!(shown.contains("from send to driver") && !shown.contains("stamped all but"), "{shown}");
+}
+
+#[test]
+fn frames_held_back_by_the_queueing_discipline_reach_the_driver_later() {
+    let _alone = alone();
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
+    let tbf = format!("qdisc add dev near root tbf rate {SLOW_BYTES_PER_S}bps burst {SLOW_BURST_BYTES} limit 100000");
+    let install = || Command::new("tc").args(tbf.split(' ')).output().expect("tc of iproute2");
+    let installed = ends.near.namespace.run(install).unwrap();
+    if !installed.status.success() {
+        let why = String::from_utf8_lossy(&installed.stderr).into_owned();
+        assert!(why.contains("qdisc kind is unknown"), "{why}");
+        return skip("frames held back, because this kernel has no TBF queueing discipline");
+    }
+    let scratch = Scratch::new();
+    let sent_by = |mode: &str| {
+        let talk = format!(
+            "measure stream talk near --streams 8 --period 5ms --wakeup-offset 0us --stamps all --mode {mode} --quiet --record \
+             {mode} --blame=off --duration 1s"
+        );
+        let talked = inside(&ends.near, &scratch, &talk).wait_with_output().unwrap();
+        assert_eq!(talked.status.code(), Some(0), "{}", String::from_utf8_lossy(&talked.stderr));
+        way_to_the_driver(&record::file::read(&scratch.path().join(format!("{mode}.punctual.json"))).unwrap())
+    };
+    // The last frame of a slot waits for the tokens of the others.
+    let waits_ns = (7 * SLOW_FRAME_BYTES - SLOW_BURST_BYTES) * 1_000_000_000 / SLOW_BYTES_PER_S;
+    let (held, direct) = (sent_by("send"), sent_by("bypass"));
+    let share =
+        |way: &record::Times| way.histogram.count_above(waits_ns.cast_signed()) as f64 / way.histogram.total() as f64;
+    assert!(share(&held) > 0.1, "one of eight frames: {}", share(&held));
+    assert!(held.mean_ns > 10.0 * direct.mean_ns, "{} {}", held.mean_ns, direct.mean_ns);
+}
+
+/// The frames of a slot take 2.9 ms.
+const SLOW_BYTES_PER_S: u64 = 250_000;
+const SLOW_BURST_BYTES: u64 = 200;
+const SLOW_FRAME_BYTES: u64 = 90;
+
 const STREAMS: &str = r#"
 [[stream]]
 name = "mics"

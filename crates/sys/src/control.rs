@@ -1,7 +1,10 @@
-//! Control messages that the kernel attaches to datagrams.
+//! Control messages that the kernel attaches to datagrams, frames and messages of the error queue.
 
-use super::IcmpError;
-use crate::native::{i32_at, u64_at};
+use crate::{
+    native::{i32_at, u64_at},
+    packet::Dropped,
+    udp::{IcmpError, Stamp},
+};
 
 /// A buffer for control messages. A timestamp takes 64 bytes, a message from the error queue 64 to 96 more.
 #[repr(C, align(8))]
@@ -23,6 +26,15 @@ pub struct ControlData {
     pub tci: Option<u16>,
     /// The ICMP error that a datagram caused.
     pub icmp: Option<IcmpError>,
+    /// Why the queueing discipline dropped a frame with a launch time.
+    pub dropped: Option<Dropped>,
+}
+
+impl ControlData {
+    /// The timestamp of a message from the error queue. Software and hardware timestamps arrive in separate messages.
+    pub fn stamp(&self) -> Option<Stamp> {
+        self.stamp_ns.map(Stamp::Driver).or(self.card_ns.map(Stamp::Card))
+    }
 }
 
 impl Default for Control {
@@ -31,8 +43,10 @@ impl Default for Control {
     }
 }
 
-/// Type of a message from the error queue of a packet socket (linux/if_packet.h).
-const PACKET_TX_TIMESTAMP: i32 = 16;
+// Numbers from linux/errqueue.h.
+const SO_EE_ORIGIN_TXTIME: u8 = 6;
+const SO_EE_CODE_TXTIME_INVALID_PARAM: u8 = 1;
+const SO_EE_CODE_TXTIME_MISSED: u8 = 2;
 
 /// Length of a message header: length u64, level i32, type i32.
 const HEADER: usize = 16;
@@ -83,7 +97,7 @@ impl ControlData {
             // struct sock_extended_err: errno, origin, type, code, padding, info, data.
             (libc::SOL_IP, libc::IP_RECVERR)
             | (libc::SOL_IPV6, libc::IPV6_RECVERR)
-            | (libc::SOL_PACKET, PACKET_TX_TIMESTAMP) => self.add_error(data),
+            | (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) => self.add_error(data),
             // struct tpacket_auxdata: status, length, captured length; offsets of two headers; TCI, TPID.
             (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
                 let has_tag =
@@ -101,6 +115,13 @@ impl ControlData {
             libc::SO_EE_ORIGIN_TIMESTAMPING => self.sent_number = i32_at(data, 12).map(i32::cast_unsigned),
             libc::SO_EE_ORIGIN_ICMP => self.icmp = Some(IcmpError { v6: false, kind, code }),
             libc::SO_EE_ORIGIN_ICMP6 => self.icmp = Some(IcmpError { v6: true, kind, code }),
+            SO_EE_ORIGIN_TXTIME => {
+                self.dropped = match code {
+                    SO_EE_CODE_TXTIME_INVALID_PARAM => Some(Dropped::Invalid),
+                    SO_EE_CODE_TXTIME_MISSED => Some(Dropped::Missed),
+                    _ => None,
+                }
+            }
             _ => {}
         }
     }
@@ -166,9 +187,25 @@ mod tests {
             let mut error = [0; 16];
             error[4] = libc::SO_EE_ORIGIN_TIMESTAMPING;
             error[12] = 7;
-            put(&mut control, libc::SOL_PACKET, PACKET_TX_TIMESTAMP, &error);
+            put(&mut control, libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP, &error);
             let number = u32::from_ne_bytes([7, 0, 0, 0]);
             assert_eq!(control.decode(), ControlData { tci, sent_number: Some(number), ..ControlData::default() });
+        }
+    }
+
+    #[test]
+    fn finds_the_reason_why_a_frame_was_dropped() {
+        for (level, code, dropped) in [
+            (libc::SOL_PACKET, SO_EE_CODE_TXTIME_INVALID_PARAM, Some(Dropped::Invalid)),
+            (libc::SOL_PACKET, SO_EE_CODE_TXTIME_MISSED, Some(Dropped::Missed)),
+            (libc::SOL_PACKET, 3, None),
+            (libc::SOL_SOCKET, SO_EE_CODE_TXTIME_MISSED, None),
+        ] {
+            let mut control = Control::default();
+            let mut error = [0; 16];
+            (error[4], error[6]) = (SO_EE_ORIGIN_TXTIME, code);
+            put(&mut control, level, libc::PACKET_TX_TIMESTAMP, &error);
+            assert_eq!(control.decode(), ControlData { dropped, ..ControlData::default() }, "{level} {code}");
         }
     }
 
