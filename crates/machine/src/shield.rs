@@ -31,6 +31,7 @@ use crate::{
 };
 
 pub(crate) use interrupts::{interrupt_files, without as mask_without};
+pub(crate) use tasks::{Before, narrow};
 pub use watch::Watch;
 
 /// Shielded CPUs. Released or dropped, it undoes all changes; after SIGKILL the journal does.
@@ -140,7 +141,7 @@ impl Shield {
 
     fn move_everything(&mut self, isolated: &CpuList) -> Result<(), JournalError> {
         let ops = self.journal.ops();
-        let before = tasks::Before::read(ops.root());
+        let before = Before::read(ops.root());
         let isolated_already = *isolated == self.cpus;
         let by_groups = !isolated_already && self.use_control_groups(&before)?;
         if !by_groups {
@@ -149,7 +150,7 @@ impl Shield {
             self.journal.record([Undo::Masks(masks)])?;
         }
         let masks = self.masks(by_groups, &before);
-        let moved = tasks::narrow(&*ops, &mut self.journal, &masks, before)?;
+        let moved = narrow(&*ops, &mut self.journal, &masks, before)?;
         self.summary.tasks_moved = moved.count;
         self.summary.left = moved.left;
         let moved = interrupts::narrow(&*ops, &mut self.journal, &self.cpus)?;
@@ -163,7 +164,7 @@ impl Shield {
     }
 
     /// Tries the available control groups, the best first. Returns true if one worked.
-    fn use_control_groups(&mut self, before: &tasks::Before) -> Result<bool, JournalError> {
+    fn use_control_groups(&mut self, before: &Before) -> Result<bool, JournalError> {
         let ops = self.journal.ops();
         for plan in groups::plans(ops.root(), &self.cpus) {
             let from = self.journal.entries().len();
@@ -188,9 +189,9 @@ impl Shield {
         Ok(false)
     }
 
-    fn masks(&self, by_groups: bool, before: &tasks::Before) -> Masks {
+    fn masks(&self, by_groups: bool, before: &Before) -> Masks {
         let online = cpus::online_cpus(self.journal.ops().root());
-        Masks { shielded: self.cpus.clone(), online, by_groups, before: before.masks() }
+        Masks { shielded: self.cpus.clone(), online, by_groups, keeps_pinned: false, before: before.masks() }
     }
 
     /// The shielded CPUs.

@@ -1,5 +1,7 @@
 //! All tasks of a machine: the threads of all processes, including kernel threads.
 
+use std::process;
+
 use crate::{CpuList, Root};
 
 /// `PF_KTHREAD` and `PF_NO_SETAFFINITY` of the flags in proc(5), `/proc/PID/stat`.
@@ -31,6 +33,13 @@ pub(crate) struct Task {
 pub(crate) fn all(root: &Root) -> Vec<Task> {
     let offset_ticks = boot_offset_ticks(root);
     ids(root).filter_map(|(process, id)| task(root, process, id, offset_ticks)).collect()
+}
+
+/// All tasks except our own.
+pub(crate) fn others(root: &Root) -> Vec<Task> {
+    let mut all = all(root);
+    all.retain(|task| task.process != process::id());
+    all
 }
 
 fn task(root: &Root, process: u32, id: u32, offset_ticks: i64) -> Option<Task> {
@@ -257,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_start_time_is_the_same_in_each_time_namespace() {
-        let folder = std::env::temp_dir().join(format!("punctual-timens-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("punctual-timens-{}", process::id()));
         let proc = |offset: &str, started: u64| {
             let process = folder.join("proc/17");
             std::fs::create_dir_all(&process).unwrap();
@@ -277,7 +286,7 @@ mod tests {
     fn lists_the_current_thread() {
         let all = all(&Root::system());
         let this = all.iter().find(|task| task.id == sys::sched::thread_id()).unwrap();
-        assert_eq!(this.process, std::process::id());
+        assert_eq!(this.process, process::id());
         assert!(!this.is_kernels && !this.cpus.is_empty());
         let bound = |task: &&Task| task.name.starts_with("ksoftirqd/");
         if let Some(task) = all.iter().find(bound) {

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `table` | every setting, defined once: its files, values, effect and risk |
 //! | `frequency` | frequencies as values of settings |
+//! | `programs` | the CPUs of programs |
+//! | `cache` | a share of the cache |
 //! | `boot` | arguments of the kernel, which are only printed |
 //! | `reboot` | changes for one boot, by kexec |
 //! | `files` | files of systemd that are created |
@@ -13,9 +15,11 @@
 
 mod apply;
 mod boot;
+mod cache;
 mod files;
 pub(crate) mod firmware;
 mod frequency;
+mod programs;
 pub mod reboot;
 mod table;
 #[cfg(test)]
@@ -27,7 +31,6 @@ use record::Lasts;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-pub(crate) use self::files::is_created_file;
 pub use self::{
     apply::{Kept, Lock, Refused, TuneError, Tuning, apply, changed_since, in_force, keep, revert},
     boot::{Boot, boot, by_hand, steps_for},
@@ -35,6 +38,7 @@ pub use self::{
     firmware::{AdvisedLine, Firmware, firmware},
     table::{DEFINITIONS, Definition},
 };
+pub(crate) use self::{cache::Share, files::is_created_file};
 use crate::{
     CpuList, Root, cpus, facts,
     nic::{Parameter, Value},
@@ -202,6 +206,10 @@ pub enum Target {
         /// Its name.
         name: String,
     },
+    /// A share of the cache for some CPUs.
+    Cache(Share),
+    /// The CPUs of all programs: they leave these.
+    Programs(CpuList),
     /// A driver setting of an interface, with the values from and to.
     Nic {
         /// The interface.
@@ -220,6 +228,8 @@ impl fmt::Display for Target {
         match self {
             Self::File(path) => write!(f, "/{path}"),
             Self::Thread { id, name, .. } => write!(f, "thread {id} ({name})"),
+            Self::Cache(_) => f.write_str("share of the cache"),
+            Self::Programs(freed) => write!(f, "programs on {}", freed.in_words()),
             Self::Nic { interface, parameter, .. } => write!(f, "{interface} {}", parameter.name()),
         }
     }

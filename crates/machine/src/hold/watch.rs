@@ -42,6 +42,7 @@ fn value(ops: &dyn SystemOps, undo: &Undo) -> Option<String> {
     match undo {
         Undo::File { path, .. } => ops.root().read(path).map(|text| present(&text).to_owned()),
         Undo::Nic { interface, parameter, .. } => ops.nic_parameter(interface, *parameter).ok().map(|v| v.to_string()),
+        Undo::Cache(share) => Some(share.value(ops.root())),
         Undo::Policy { thread, start_ticks, .. } => {
             let is_same = tasks::start_ticks(ops.root(), &thread.to_string()) == Some(*start_ticks);
             Thread::of(ops.root(), *thread).filter(|_| is_same).map(|thread| thread.scheduled())
@@ -53,6 +54,7 @@ fn value(ops: &dyn SystemOps, undo: &Undo) -> Option<String> {
 fn name(undo: &Undo) -> String {
     match undo {
         Undo::Nic { interface, parameter, .. } => format!("{} of {interface}", parameter.name()),
+        Undo::Cache(_) => "the share of the cache".to_owned(),
         Undo::Policy { name, .. } => format!("the policy of {name}"),
         other => format!("/{}", other.file()),
     }

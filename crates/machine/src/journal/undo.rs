@@ -4,7 +4,7 @@
 //! other value was set by others since and is kept.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     io, thread,
     time::Duration,
 };
@@ -52,6 +52,8 @@ pub(crate) enum Undo {
         before: Value,
         during: Value,
     },
+    /// CPUs got a share of the cache.
+    Cache(tune::Share),
     /// A thread, identified by id and start time, had the policy `before` and was given `during`.
     Policy { thread: u32, start_ticks: u64, name: String, before: String, during: String },
 }
@@ -65,16 +67,33 @@ pub(crate) struct Masks {
     pub online: CpuList,
     /// True if control groups did it. The kernel then changes affinities itself, including inherited ones.
     pub by_groups: bool,
+    /// True if tasks that are pinned only to CPUs that all tasks must leave stay there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_pinned: bool,
     /// Id and start time of the tasks, by their affinity.
     pub before: BTreeMap<CpuList, Vec<(u32, u64)>>,
 }
 
 impl Masks {
-    /// The new affinity of a task: the same without the shielded CPUs, or all other CPUs if none remained.
+    /// The new affinity of a task: the same without the shielded CPUs. If none remained, it is all other CPUs, or for tasks
+    /// that stay unchanged.
     pub(crate) fn without_shielded(&self, cpus: &CpuList) -> CpuList {
         let others = self.online.difference(&self.shielded);
         let rest = cpus.difference(&self.shielded);
-        if rest.intersection(&others).is_empty() { others } else { rest }
+        match rest.intersection(&others).is_empty() {
+            false => rest,
+            true if self.keeps_pinned => cpus.clone(),
+            true => others,
+        }
+    }
+
+    /// Adds the affinities of tasks that are not recorded yet.
+    pub(crate) fn add(&mut self, tasks: &BTreeMap<CpuList, Vec<(u32, u64)>>) {
+        let known: HashSet<(u32, u64)> = self.before.values().flatten().copied().collect();
+        for (cpus, tasks) in tasks {
+            let new = tasks.iter().filter(|task| !known.contains(task));
+            self.before.entry(cpus.clone()).or_default().extend(new);
+        }
     }
 
     /// The recorded affinity of each task.
@@ -106,6 +125,7 @@ impl Undo {
                     && matches!(members.as_str(), "tasks" | "cgroup.threads")
                     && cgroup::tops(root).iter().any(|top| top == above)
             }
+            Self::Cache(share) => share.is_ours(),
             // These name no files. The kernel checks them, because a journal is undone with the rights of its owner.
             Self::Masks(_) | Self::Nic { .. } | Self::Policy { .. } => true,
         }
@@ -115,7 +135,7 @@ impl Undo {
         match self {
             Self::File { path, .. } | Self::Created { path, .. } => path,
             Self::Controller { folder, .. } | Self::Group { folder, .. } => folder,
-            Self::Masks(_) | Self::Nic { .. } | Self::Policy { .. } => "",
+            Self::Masks(_) | Self::Nic { .. } | Self::Cache(_) | Self::Policy { .. } => "",
         }
     }
 
@@ -183,6 +203,7 @@ pub(crate) fn restore(ops: &dyn SystemOps, undo: &[Undo], owner: Option<u32>) ->
                     nic(ops, interface, *parameter, (*before, *during), &mut result);
                 }
             }
+            Undo::Cache(share) => share.put_back(ops, &mut result),
             Undo::Policy { thread, start_ticks, name, before, during } => {
                 if tasks::start_ticks(ops.root(), &thread.to_string()) == Some(*start_ticks) {
                     policy(ops, (*thread, name), before, during, &mut result);

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    io, process,
+    io,
 };
 
 use record::{Left, LeftKind};
@@ -23,11 +23,11 @@ const ROUNDS: u32 = 20;
 pub(super) const NAMES: usize = 3;
 
 /// The tasks of a machine before the change: their affinity, by id and start time.
-pub(super) struct Before(HashMap<(u32, u64), CpuList>);
+pub(crate) struct Before(HashMap<(u32, u64), CpuList>);
 
 /// The number of tasks or interrupts that were moved, and the ones that remained.
 #[derive(Debug, Default)]
-pub(super) struct Moved {
+pub(crate) struct Moved {
     pub count: u32,
     pub left: Vec<Left>,
     /// The ids and start times of the tasks that remained.
@@ -38,12 +38,12 @@ pub(super) struct Moved {
 }
 
 impl Before {
-    pub(super) fn read(root: &Root) -> Self {
-        Self(others(root).into_iter().map(|task| (key(&task), task.cpus)).collect())
+    pub(crate) fn read(root: &Root) -> Self {
+        Self(tasks::others(root).into_iter().map(|task| (key(&task), task.cpus)).collect())
     }
 
     /// The affinities to record in the journal.
-    pub(super) fn masks(&self) -> BTreeMap<CpuList, Vec<(u32, u64)>> {
+    pub(crate) fn masks(&self) -> BTreeMap<CpuList, Vec<(u32, u64)>> {
         let mut masks: BTreeMap<CpuList, Vec<(u32, u64)>> = BTreeMap::new();
         for (&task, cpus) in &self.0 {
             masks.entry(cpus.clone()).or_default().push(task);
@@ -52,20 +52,13 @@ impl Before {
     }
 }
 
-/// All tasks except our own.
-fn others(root: &Root) -> Vec<Task> {
-    let mut all = tasks::all(root);
-    all.retain(|task| task.process != process::id());
-    all
-}
-
 fn key(task: &Task) -> (u32, u64) {
     (task.id, task.start_ticks)
 }
 
 /// Gives each task its affinity from `masks`, and repeats until no new task appears. A task that its owner has pinned
 /// only to shielded CPUs gets all others.
-pub(super) fn narrow(
+pub(crate) fn narrow(
     ops: &dyn SystemOps,
     journal: &mut Journal,
     masks: &Masks,
@@ -73,7 +66,7 @@ pub(super) fn narrow(
 ) -> Result<Moved, JournalError> {
     let mut refused: HashMap<(u32, u64), io::Error> = HashMap::new();
     for _ in 0..ROUNDS {
-        let all = others(ops.root());
+        let all = tasks::others(ops.root());
         let new: Vec<&Task> = all.iter().filter(|task| !before.0.contains_key(&key(task))).collect();
         if !new.is_empty() {
             journal.record_masks(|masks| {
@@ -105,7 +98,7 @@ fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u3
     let is_there = |cpus: &CpuList| !cpus.intersection(shielded).is_empty();
     let mut moved = Moved::default();
     let mut left: BTreeMap<(bool, String, bool), Vec<String>> = BTreeMap::new();
-    for task in others(root) {
+    for task in tasks::others(root) {
         if !is_there(&task.cpus) {
             moved.count += u32::from(before.0.get(&key(&task)).is_some_and(is_there));
             continue;

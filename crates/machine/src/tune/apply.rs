@@ -16,7 +16,10 @@ use rustix::{fs::OFlags, io::Errno};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::{Setting, Target, Write, ops_of};
+use super::{
+    Setting, Target, Write, ops_of,
+    programs::{self, Stayed},
+};
 use crate::{
     Root, SettingsWatch,
     journal::{self, Journal, JournalError, Purpose, RestoreError, Restored, Undo},
@@ -264,9 +267,19 @@ fn apply_one(journal: &mut Journal, setting: &Setting) -> Result<Outcome, Journa
     let writes: Vec<&Write> = setting.writes.iter().filter(due).collect();
     let before = journal.entries().len();
     let namespace = netns::current(ops.root());
-    journal.record(writes.iter().map(|write| undo_of(write, namespace.as_deref())))?;
-    let mut left = Vec::new();
+    journal.record(writes.iter().map(|write| undo_of(&*ops, write, namespace.as_deref())))?;
+    let (mut left, mut stayed) = (Vec::new(), None);
     for write in &writes {
+        if let Target::Programs(freed) = &write.target {
+            match programs::move_away(journal, freed)? {
+                Some(Stayed { reason, has_no_right: true }) => {
+                    journal.restore_from(before);
+                    return Ok(Err(reason));
+                }
+                other => stayed = other,
+            }
+            continue;
+        }
         let Err(error) = write_one(&*ops, write) else { continue };
         // Without the right the file cannot be opened. EPERM, or EIO before Linux 6.5, is the answer for an interrupt that
         // its driver manages.
@@ -283,10 +296,11 @@ fn apply_one(journal: &mut Journal, setting: &Setting) -> Result<Outcome, Journa
         journal.restore_from(before);
         return Ok(Err(reason));
     }
-    let reason = left.first().map(|(_, first)| match left.len() {
+    let refused = left.first().map(|(_, first)| match left.len() {
         1 => first.clone(),
         count => format!("{first}; and {} more", count - 1),
     });
+    let reason = refused.or(stayed.map(|stayed| stayed.reason));
     match reason {
         Some(reason) if left.len() == writes.len() => {
             journal.restore_from(before);
@@ -334,6 +348,10 @@ fn set(ops: &dyn SystemOps, target: &Target, text: &str, is_new: bool) -> io::Re
             }
             ops.set_policy(*id, text.parse().map_err(io::Error::other)?)
         }
+        Target::Cache(share) if is_new => share.take(ops),
+        // The journal undoes it.
+        Target::Cache(_) => Ok(()),
+        Target::Programs(_) => Err(io::Error::other("programs are moved together")),
         Target::Nic { interface, parameter, from, to } => {
             ops.set_nic_parameter(interface, *parameter, if is_new { *to } else { *from })
         }
@@ -348,19 +366,23 @@ fn value(ops: &dyn SystemOps, target: &Target) -> Option<String> {
             let is_same = tasks::start_ticks(ops.root(), &id.to_string()) == Some(*start_ticks);
             Thread::of(ops.root(), *id).filter(|_| is_same).map(|thread| thread.scheduled())
         }
+        Target::Cache(share) => Some(share.value(ops.root())),
+        Target::Programs(freed) => Some(programs::value(ops.root(), freed)),
         Target::Nic { interface, parameter, .. } => {
             ops.nic_parameter(interface, *parameter).ok().map(|value| value.to_string())
         }
     }
 }
 
-fn undo_of(write: &Write, namespace: Option<&str>) -> Undo {
+fn undo_of(ops: &dyn SystemOps, write: &Write, namespace: Option<&str>) -> Undo {
     let (before, during) = (write.from.clone(), write.to.clone());
     match &write.target {
         Target::File(path) => Undo::File { path: path.clone(), before, during },
         Target::Thread { id, start_ticks, name } => {
             Undo::Policy { thread: *id, start_ticks: *start_ticks, name: name.clone(), before, during }
         }
+        Target::Cache(share) => Undo::Cache(share.clone()),
+        Target::Programs(freed) => programs::undo(ops.root(), freed),
         Target::Nic { interface, parameter, from, to } => Undo::Nic {
             namespace: namespace.map(str::to_owned),
             interface: interface.clone(),

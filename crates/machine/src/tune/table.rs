@@ -3,8 +3,9 @@
 use record::Lasts;
 
 use super::{
-    Context, OnRequest, Setting, Target, WhyNot, Write,
+    Context, OnRequest, Setting, Target, WhyNot, Write, cache,
     frequency::{in_mhz, parse_khz},
+    programs,
 };
 use crate::{
     Unreadable,
@@ -245,6 +246,41 @@ pub const DEFINITIONS: &[Definition] = &[
         is_on_request: false,
         files: &[WORKQUEUES],
         find: |context, value| away(context, value, WORKQUEUES),
+    },
+    Definition {
+        id: "cpu.programs",
+        name: "CPUs of programs",
+        finding: None,
+        values: "away (default): all but the CPUs for real-time work",
+        effect: "programs run elsewhere",
+        risk: "programs share fewer CPUs; real-time programs must be pinned to theirs",
+        source: "Linux, sched_setaffinity(2)",
+        is_on_request: false,
+        files: &[],
+        find: |context, value| {
+            only_word(value, "away")?;
+            others(context)?;
+            let from = programs::value(context.root, &context.freed);
+            let target = Target::Programs(context.freed.clone());
+            Ok(vec![Write { target, from, to: programs::NONE.to_owned(), may_be_refused: false }])
+        },
+    },
+    Definition {
+        id: "cpu.resctrl",
+        name: "share of the cache for real-time work",
+        finding: Some("cpu.resctrl"),
+        values: "per cent of the cache of these CPUs, 1 to 99; default 50",
+        effect: "other CPUs evict no data",
+        risk: "less cache for the other CPUs",
+        source: "Linux, Documentation/filesystems/resctrl.rst",
+        is_on_request: true,
+        files: cache::FILES,
+        find: |context, value| {
+            let percent = value.map_or("50", |value| value.trim_end_matches('%').trim_end());
+            let percent = number(Some(percent), 50, 1..=99)?;
+            others(context)?;
+            cache::find(context, percent.parse().unwrap_or(50))
+        },
     },
     Definition {
         id: "cpu.statistics",

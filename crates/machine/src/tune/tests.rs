@@ -45,6 +45,10 @@ const FILES: &[(&str, &str)] = &[
     ("proc/sys/kernel/timer_migration", "1"),
     ("proc/sys/kernel/numa_balancing", "0"),
     ("proc/2/comm", "kthreadd"),
+    ("sys/fs/resctrl/schemata", "    MB:0=100\n    L3:0=7ff\n"),
+    ("sys/fs/resctrl/info/L3/cbm_mask", "7ff"),
+    ("sys/fs/resctrl/info/L3/min_cbm_bits", "1"),
+    ("sys/fs/resctrl/info/L3/shareable_bits", "600"),
     ("sys/bus/pci/devices/0000:00:02.0/class", "0x030000"),
     ("sys/bus/pci/devices/0000:00:02.0/power/control", "auto"),
     ("sys/bus/pci/devices/0000:00:03.0/class", "0x060000"),
@@ -72,8 +76,16 @@ impl Fake {
             ];
             files.iter().for_each(|(name, text)| fake.put(&file(name), text));
         }
+        for cpu in 0..2 {
+            fake.put(&format!("sys/devices/system/cpu/cpu{cpu}/cache/index3/level"), "3");
+            fake.put(&format!("sys/devices/system/cpu/cpu{cpu}/cache/index3/id"), "0");
+        }
         for (id, name) in [(40, "irq/7-eth0"), (41, "irq/8-snd_usb")] {
             fake.thread(id, name, 1, 50);
+        }
+        for (id, cpus) in [(50, "0-1"), (51, "1"), (52, "0")] {
+            fake.thread(id, &format!("program{id}"), 0, 0);
+            fake.allow(id, cpus);
         }
         Rc::new(fake)
     }
@@ -91,6 +103,16 @@ impl Fake {
         self.put(&format!("proc/{id}/task/{id}/stat"), &stat);
         self.put(&format!("proc/{id}/comm"), name);
         self.put(&format!("proc/{id}/task/{id}/comm"), name);
+    }
+
+    /// Sets the CPUs that a thread may use. Without them it is not a task whose affinity can be read.
+    fn allow(&self, id: u32, cpus: &str) {
+        self.put(&format!("proc/{id}/task/{id}/status"), &format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n"));
+    }
+
+    fn allowed(&self, id: u32) -> String {
+        let task = crate::tasks::all(&self.root).into_iter().find(|task| task.id == id);
+        task.map(|task| task.cpus.to_string()).unwrap()
     }
 
     /// The contents of all files except journals.
@@ -129,7 +151,14 @@ impl Fake {
 
     /// Everything that can be changed here, with values for the settings that need one.
     fn all(&self) -> Vec<Setting> {
-        let set = ["cpu.min_freq=800MHz", "cpu.turbo", "rt.throttling", "memory.writeback", "irq.priority=snd:90"];
+        let set = [
+            "cpu.resctrl=30%",
+            "cpu.min_freq=800MHz",
+            "cpu.turbo",
+            "rt.throttling",
+            "memory.writeback",
+            "irq.priority=snd:90",
+        ];
         let set = set.map(|text| text.parse().unwrap()).to_vec();
         self.plan(&Need { cpus: Some("1".parse().unwrap()), set, ..Need::default() }).changes
     }
@@ -148,6 +177,13 @@ impl SystemOps for Fake {
             // Managed by its driver.
             "proc/irq/8/smp_affinity_list" => Err(io::Error::from_raw_os_error(1)),
             _ if !self.root.exists(path) => Err(io::ErrorKind::NotFound.into()),
+            // One line replaces that of its resource.
+            _ if path.ends_with("/schemata") => {
+                let (resource, _) = text.split_once(':').unwrap();
+                let old = self.root.read(path).unwrap();
+                let lines = old.lines().map(|line| if line.trim().starts_with(resource) { text.trim() } else { line });
+                fs::write(self.root.path(path), lines.map(|line| format!("    {}\n", line.trim())).collect::<String>())
+            }
             _ => {
                 let old = self.root.read(path).unwrap();
                 let words: Vec<&str> = old.split(' ').map(|word| word.trim_matches(['[', ']'])).collect();
@@ -163,6 +199,25 @@ impl SystemOps for Fake {
                 fs::write(self.root.path(path), new.join(" "))
             }
         }
+    }
+
+    fn make_group(&self, folder: &str) -> io::Result<()> {
+        self.step(folder)?;
+        fs::create_dir(self.root.path(folder))?;
+        self.put(&format!("{folder}/cpus_list"), "");
+        self.put(&format!("{folder}/schemata"), "    MB:0=100\n    L3:0=7ff\n");
+        Ok(())
+    }
+
+    fn remove_group(&self, folder: &str) -> io::Result<()> {
+        self.step(folder)?;
+        fs::remove_dir_all(self.root.path(folder))
+    }
+
+    fn set_affinity(&self, thread: u32, cpus: &CpuList) -> io::Result<()> {
+        self.step(&format!("affinity of {thread}"))?;
+        self.allow(thread, &cpus.to_string());
+        Ok(())
     }
 
     fn set_policy(&self, thread: u32, policy: Policy) -> io::Result<()> {
@@ -238,6 +293,91 @@ fn cpus_limit_the_settings_of_cpus_and_move_other_work_away() {
     let all = refused("0-1").unwrap();
     let reason = all.not_here.iter().find(|not| not.id == "irq.affinity").map(|not| &*not.reason);
     assert_eq!(reason, Some("no CPU would remain for other work: name fewer with --cpus"));
+}
+
+#[test]
+fn programs_leave_the_cpus_for_real_time_work_unless_they_are_pinned() {
+    let fake = Fake::new();
+    let before = fake.state();
+    let cpus = "1".parse().unwrap();
+    let settings = || chosen_with(&*fake, &["cpu.programs".parse().unwrap()], Some(&cpus)).unwrap();
+    let values =
+        |settings: &[Setting]| settings[0].writes.iter().map(|w| format!("{}>{}", w.from, w.to)).collect::<Vec<_>>();
+    assert_eq!(values(&settings()), ["1>none"]);
+    let tuning = apply_with(fake.ops(), &settings()).unwrap();
+    assert_eq!(tuning.refused(), []);
+    assert_eq!([50, 51, 52].map(|id| fake.allowed(id)), ["0", "1", "0"], "the one that is pinned to CPU 1 stays");
+    assert_eq!(values(&settings()), ["none>none"]);
+    // A child inherits the narrow affinity, and another program was pinned meanwhile.
+    fake.put("proc/60/stat", "60 (child) S 50 0 0 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 200 0");
+    fake.put("proc/60/task/60/stat", "60 (child) S 50 0 0 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 200 0");
+    fake.allow(60, "0");
+    fake.allow(52, "1");
+    let released = tuning.release();
+    let [setting] = &*released else { panic!("{released:?}") };
+    assert_eq!(
+        (&*setting.name, &*setting.before, &*setting.during, setting.after.as_deref()),
+        ("cpu.programs programs on CPU 1", "1", "none", Some("1"))
+    );
+    assert_eq!([50, 51, 52, 60].map(|id| fake.allowed(id)), ["0-1", "1", "1", "0-1"]);
+    fake.allow(52, "0");
+    ["proc/60/task/60", "proc/60/task", "proc/60"].iter().for_each(|folder| {
+        let _ = fs::remove_dir_all(fake.root.path(folder));
+    });
+    assert_eq!(fake.state(), before);
+}
+
+#[test]
+fn a_share_of_the_cache_is_taken_and_returned() {
+    let fake = Fake::new();
+    let before = fake.state();
+    let cpus = "1".parse().unwrap();
+    let choose = |text: &str| chosen_with(&*fake, &[text.parse().unwrap()], Some(&cpus));
+    let read = |path: &str| fake.root.read(&format!("sys/fs/resctrl/{path}")).unwrap_or_default();
+    let settings = choose("cpu.resctrl=30").unwrap();
+    let writes: Vec<_> = settings[0].writes.iter().map(|w| format!("{}: {} > {}", w.target, w.from, w.to)).collect();
+    assert_eq!(writes, ["share of the cache: none > L3 0=7 for CPU 1"]);
+    let tuning = apply_with(fake.ops(), &settings).unwrap();
+    assert_eq!(tuning.refused(), []);
+    assert!(
+        read("schemata").contains("L3:0=7f8") && read("punctual/schemata").contains("L3:0=7"),
+        "{}",
+        read("schemata")
+    );
+    assert_eq!(read("punctual/cpus_list"), "1");
+    assert!(choose("cpu.resctrl=30").unwrap()[0].is_right());
+    assert!(choose("cpu.resctrl=60").unwrap_err().to_string().contains("there is another share"));
+    drop(tuning);
+    assert_eq!(fake.state().keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    assert!(read("schemata").contains("L3:0=7ff"));
+    // Groups of others, a value out of range, no file system, no cache.
+    for (path, text, error) in [
+        ("sys/fs/resctrl/theirs/schemata", "L3:0=3", "the cache is divided already: see /sys/fs/resctrl/theirs"),
+        ("sys/fs/resctrl/schemata", "MB:0=100", "memory bandwidth only"),
+        ("sys/fs/resctrl/schemata", "L3CODE:0=7ff", "code and data have caches of their own"),
+    ] {
+        fake.put(path, text);
+        let refused = choose("cpu.resctrl").unwrap_err().to_string();
+        assert!(refused.contains(error), "{refused}");
+        let _ = fs::remove_dir_all(fake.root.path("sys/fs/resctrl/theirs"));
+    }
+    assert!(choose("cpu.resctrl=0").unwrap_err().to_string().contains("must be 1 to 99"));
+    fs::remove_file(fake.root.path("sys/fs/resctrl/schemata")).unwrap();
+    assert!(choose("cpu.resctrl").unwrap_err().to_string().contains("mount -t resctrl"));
+}
+
+#[test]
+fn a_share_of_the_cache_that_others_changed_is_kept() {
+    let fake = Fake::new();
+    let cpus = "1".parse().unwrap();
+    let settings = chosen_with(&*fake, &["cpu.resctrl".parse().unwrap()], Some(&cpus)).unwrap();
+    keep_with(fake.ops(), &settings).unwrap();
+    fake.put("sys/fs/resctrl/schemata", "L3:0=600");
+    fake.put("sys/fs/resctrl/punctual/cpus_list", "0-1");
+    let restored = revert_with(&*fake).unwrap();
+    let changed: Vec<&String> = restored.iter().flat_map(|restored| &restored.put_back.changed_since).collect();
+    assert_eq!(changed, ["/sys/fs/resctrl/schemata: 0=600", "/sys/fs/resctrl/punctual/cpus_list: 0-1"]);
+    assert!(fake.root.exists("sys/fs/resctrl/punctual/schemata"));
 }
 
 #[test]
@@ -525,7 +665,8 @@ fn only_files_of_the_table_are_written() {
     let fake = Fake::new();
     keep_with(fake.ops(), &fake.all()).unwrap();
     let written: BTreeSet<String> = fake.written.borrow().iter().cloned().collect();
-    let files: Vec<&String> = written.iter().filter(|path| !path.starts_with("thread")).collect();
+    let files: Vec<&String> =
+        written.iter().filter(|path| !path.starts_with("thread") && !path.starts_with("affinity")).collect();
     assert!(files.len() >= 15 && files.iter().all(|path| is_tuned_file(path)), "{files:?}");
     for path in [
         "proc/sys/kernel/core_pattern",

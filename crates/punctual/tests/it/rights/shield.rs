@@ -170,6 +170,35 @@ fn journals() -> usize {
 }
 
 #[test]
+fn programs_leave_a_cpu_until_tune_reverts_it() {
+    let _alone = alone();
+    let tasks = BusyTasks::start();
+    let before = State::read();
+    let scratch = Scratch::new();
+    let cpu = last_cpu();
+    // A sleeping child of the pinned shell is pinned, too.
+    let movable: Vec<u32> = tasks.pids().into_iter().filter(|pid| affinity(*pid) != Some(cpu.to_string())).collect();
+    assert!(movable.len() >= 3, "{movable:?}");
+    let tuned = scratch.run(&format!("tune --cpus {cpu} --only cpu.programs --yes"));
+    tuned.expect_status(0);
+    for pid in movable {
+        let cpus = affinity(pid).unwrap_or_default();
+        assert!(!cpus.is_empty() && !contains(&cpus, cpu), "task {pid} may run on {cpus}");
+    }
+    assert_eq!(affinity(tasks.pinned()), Some(cpu.to_string()), "a pinned program stays");
+    // New programs, too, and the CPU can be used by those that ask for it.
+    let measured = scratch.run(&format!("measure timer --cpus {cpu} --duration 100ms --quiet --record a"));
+    measured.expect_status(0);
+    assert_eq!(scratch.record().series[0].cpu, Some(cpu));
+    let right = scratch.run(&format!("tune --cpus {cpu} --only cpu.programs --yes")).expect_status(0).stdout();
+    assert!(right.contains("No setting was changed"), "{right}");
+    let reverted = scratch.run("tune --revert").expect_status(0).stdout();
+    assert!(reverted.contains("restored") && reverted.contains("task"), "{reverted}");
+    drop(tasks);
+    before.assert_restored("reverted");
+}
+
+#[test]
 fn a_shield_is_left_alone_from_elsewhere() {
     let _alone = alone();
     assert!(last_cpu() > 0, "needs a second CPU");
