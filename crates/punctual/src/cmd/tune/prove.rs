@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use analysis::{format_duration, prove::ROUNDS};
 use anyhow::{Context, bail};
 use campaign::{
-    Length, NicPlan, Plan,
+    Length, NicPlan, Plan, Probe,
     prove::{Changes, PROOF_FILE, ProveHandler, Prover, Search, unfinished},
 };
 use machine::{
@@ -47,10 +47,15 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
     // Others must not change settings between two rounds.
     let lock = Lock::take(&root)?;
     plan.tune_lock = Some(lock.clone());
-    let planned = tune::plan(&root, need).map_err(|error| Usage(error.to_string()))?.changes;
-    if let Some((id, option)) = set_in_each_round(&plan, &planned) {
-        let text = format!("{id} cannot be tried and set in each round: leave out {option} after `--`");
-        return Err(Usage(text).into());
+    let mut planned = tune::plan(&root, need).map_err(|error| Usage(error.to_string()))?.changes;
+    for (id, option) in set_in_each_round(&plan) {
+        let Some(index) = planned.iter().position(|setting| setting.id == id) else { continue };
+        if need.only.contains(&id) || need.set.iter().any(|choice| choice.id == id) {
+            let text = format!("{id} cannot be tried and set in each round: leave out {option} after `--`");
+            return Err(Usage(text).into());
+        }
+        say!("note: {id} is not tried: {option} sets it in each round");
+        planned.remove(index);
     }
     let settings = possible(&lock, &root, planned)?;
     let search = Search {
@@ -149,16 +154,25 @@ fn keep(options: &Tune, lock: &Lock, root: &Root, settings: &[Setting], conclusi
     }
 }
 
-/// A planned setting that the measurement would set again in each round, with the option that does.
-fn set_in_each_round(plan: &Plan, planned: &[Setting]) -> Option<(&'static str, String)> {
+/// The settings that the measurement itself sets in each round, each with the option that does.
+fn set_in_each_round(plan: &Plan) -> Vec<(&'static str, String)> {
     let NicPlan { values, irq_priority } = &plan.nic;
-    let of_interface =
-        [(irq_priority.is_some(), "irq.priority", "--irq-priority"), (!values.is_empty(), "nic.settings", "--nic")];
-    let of_interface = of_interface.into_iter().filter(|(is_given, ..)| *is_given);
-    let of_interface = of_interface.map(|(_, id, option)| (id, option.to_owned()));
-    let of_machine = plan.settings.iter().map(|choice| (choice.id, format!("--setting {choice}")));
-    of_interface.chain(of_machine).find(|(id, _)| planned.iter().any(|setting| setting.id == *id))
+    let moves_irq = matches!(&plan.probe, Probe::Interrupt(probe) if probe.irq_cpu.is_some());
+    let options = [
+        (irq_priority.is_some(), "--irq-priority", &["irq.priority"][..]),
+        (!values.is_empty(), "--nic", &["nic.settings"]),
+        (moves_irq, "--irq-cpu", &["irq.affinity"]),
+        (plan.hold_cpu_awake, "--hold-cpu-awake", &["cpu.idle_states"]),
+        (plan.shield.is_some(), "--shield", SHIELDED),
+    ];
+    let given = options.into_iter().filter(|(is_given, ..)| *is_given);
+    let by_option = given.flat_map(|(_, option, ids)| ids.iter().map(move |id| (*id, option.to_owned())));
+    let by_id = plan.settings.iter().map(|choice| (choice.id, format!("--setting {choice}")));
+    by_option.chain(by_id).collect()
 }
+
+/// The settings that a shield makes.
+const SHIELDED: &[&str] = &["cpu.programs", "irq.affinity", "irq.default_affinity", "cpu.workqueues"];
 
 /// A setting as a candidate.
 fn candidate(setting: &Setting) -> Candidate {

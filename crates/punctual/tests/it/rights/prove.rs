@@ -8,7 +8,7 @@ use record::{
     proof::{CONTROL, Compares, Figure},
 };
 
-use crate::harness::{Scratch, Start, alone, signal, skip, wait_until};
+use crate::harness::{Scratch, Start, alone, last_cpu, signal, skip, wait_until};
 
 /// The files that the changes write.
 const FILES: [&str; 2] = ["/proc/sys/vm/stat_interval", "/proc/sys/kernel/timer_migration"];
@@ -195,6 +195,26 @@ fn a_setting_that_each_round_sets_is_not_tried() {
     let setting = "tune --prove --only kernel.timer_migration -- timer --setting kernel.timer_migration";
     let error = scratch.run(setting).expect_status(64).stderr();
     assert!(error.contains("leave out --setting kernel.timer_migration after `--`"), "{error}");
+    let cpu = last_cpu();
+    for (only, option) in
+        [("cpu.programs", format!("--shield {cpu}")), ("cpu.idle_states", "--hold-cpu-awake".to_owned())]
+    {
+        let named = scratch.run(&format!("tune --prove --cpus {cpu} --only {only} -- timer {option}"));
+        if named.stderr().contains("cannot be changed") {
+            skip(&format!("{only}, which cannot be changed here"));
+            continue;
+        }
+        let error = named.expect_status(64).stderr();
+        let option = option.split(' ').next().unwrap();
+        assert!(
+            error.contains(&format!("{only} cannot be tried and set in each round: leave out {option}")),
+            "{error}"
+        );
+    }
+    // Those that were not named are left out.
+    let short = format!("tune --prove --cpus {cpu} --without irq.affinity --duration 1s -- timer --shield {cpu}");
+    let said = scratch.run(&short).expect_status(1).stderr();
+    assert!(said.contains("note: cpu.programs is not tried: --shield sets it in each round"), "{said}");
     let threads = fs::read_dir("/proc").unwrap().flatten();
     let names = threads.filter_map(|process| fs::read_to_string(process.path().join("comm")).ok());
     let Some(interrupt) =
