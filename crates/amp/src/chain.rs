@@ -121,6 +121,17 @@ impl Chain {
         self.models.each_ref().map(|model| model.latest().map_or(0, Amplifier::delay))
     }
 
+    /// Sets a parameter from the audio thread itself; the chain reaches the value within 20 ms. The settings of the
+    /// [`Controls`] do not change.
+    ///
+    /// # Errors
+    /// [`ParameterError::Value`] if the value is not allowed; then nothing has changed.
+    pub fn set(&mut self, parameter: Parameter, value: f32) -> Result<(), ParameterError> {
+        self.settings.set(parameter, value)?;
+        self.apply_settings(false);
+        Ok(())
+    }
+
     /// Plays `input`. Never allocates, locks or makes a system call, whatever the controls do meanwhile.
     ///
     /// # Panics

@@ -189,6 +189,18 @@ impl Parameter {
         }
     }
 
+    /// The allowed value that is nearest to `value`; `None` for NaN.
+    #[must_use]
+    pub fn nearest_to(self, value: f32) -> Option<f32> {
+        let (least, most) = match self.info().kind {
+            ValueKind::Switch => (0.0, 1.0),
+            ValueKind::Choice(words) => (0.0, words.len() as f32 - 1.0),
+            ValueKind::Knob { least, most, .. } => (least, most),
+        };
+        let value = if self.is_knob() { value } else { value.round() };
+        (!value.is_nan()).then(|| value.clamp(least, most))
+    }
+
     /// True if its values are numbers in a range.
     #[must_use]
     pub fn is_knob(self) -> bool {
@@ -260,6 +272,18 @@ mod tests {
         assert_eq!(error(Parameter::Routing, "both"), r#"amp.routing must be "series" or "parallel" (got both)"#);
         let unknown = Parameter::named("tone.base_db").unwrap_err().to_string();
         assert_eq!(unknown, r#"unknown parameter "tone.base_db"; did you mean "tone.bass_db"?"#);
+    }
+
+    #[test]
+    fn the_nearest_value_is_allowed() {
+        for &parameter in Parameter::ALL {
+            for value in [-1e9, -0.4, 0.3, 0.6, 1.4, 7.0, f32::INFINITY] {
+                let nearest = parameter.nearest_to(value).unwrap();
+                assert_eq!(parameter.check(nearest), Ok(nearest), "{parameter} for {value}");
+            }
+            assert_eq!(parameter.nearest_to(f32::NAN), None);
+            assert_eq!(parameter.nearest_to(parameter.info().default), Some(parameter.info().default));
+        }
     }
 
     #[test]

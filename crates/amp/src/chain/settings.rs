@@ -42,13 +42,16 @@ impl Settings {
         settings
     }
 
+    /// The parameters that are 0 while everything but output gain, removal of offsets and limiter is bypassed.
+    pub const BYPASSED: [Parameter; 5] =
+        [Parameter::InputGain, Parameter::GateOn, Parameter::ModelsOn, Parameter::ToneOn, Parameter::CabinetOn];
+
     /// These settings with everything bypassed but output gain, removal of offsets and limiter, so that the guitar sounds
     /// as it enters and the volume stays as it was set.
     #[must_use]
     pub fn bypassed(&self) -> Self {
-        use Parameter::{CabinetOn, GateOn, InputGain, ModelsOn, ToneOn};
         let mut settings = self.clone();
-        for neutral in [InputGain, GateOn, ModelsOn, ToneOn, CabinetOn] {
+        for neutral in Self::BYPASSED {
             settings.values[neutral as usize] = 0.0;
         }
         settings
