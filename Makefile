@@ -18,7 +18,7 @@ TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 # This linker is part of Rust, so no cross compiler is needed.
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER := rust-lld
 
-.PHONY: run build test test-all lint lab bench bench-amp dist fuzz help
+.PHONY: run build test test-all lint lab bench bench-amp plugin dist fuzz help
 
 run: build
 	@target/quick/punctual || [ $$? -ge 2 ]   # the exit status of a verdict is not a failure of make
@@ -60,6 +60,15 @@ bench-amp:
 	@target/native/release/bench-amp --check $(BENCH); code=$$?; echo; target/release/bench-amp --ours --quick; exit $$code
 	$(give_back)
 
+plugin:
+	@tools/setup build
+	@$(CARGO) build --release --quiet -p punctual-plugin
+	@rm -rf dist/punctual.lv2
+	@target/release/punctual-bundle dist/punctual.lv2
+	@cp target/release/libpunctual_plugin.so dist/punctual.lv2/punctual_plugin.so
+	@echo 'dist/punctual.lv2 is ready; install it with: cp -r dist/punctual.lv2 ~/.lv2/'
+	$(give_back)
+
 dist:
 	@tools/setup dist
 	@mkdir -p dist
@@ -71,6 +80,8 @@ dist:
 	@rm -f dist/*.deb dist/*.rpm dist/*.tar.gz
 	@tools/package dist x86_64=dist/punctual-x86_64 aarch64=dist/punctual-aarch64
 	@tools/check-packages dist
+	@$(MAKE) --no-print-directory -s plugin
+	@tar -C dist -czf dist/punctual-lv2-$$(uname -m).tar.gz punctual.lv2
 	$(give_back)
 
 fuzz:
@@ -84,5 +95,6 @@ help:
 	@echo 'make lab       test real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
 	@echo 'make bench     compare punctual with cyclictest: a table of ratios; BENCH="--only udp,stream" for some'
 	@echo 'make bench-amp compare the amplifier with its peers: ratios, checked against targets; BENCH=--quick for less'
-	@echo 'make dist      static binaries for x86-64 and aarch64, their packages, and the firmware of the judge, in dist/'
+	@echo 'make plugin    the amplifier as an LV2 plugin for other hosts, in dist/punctual.lv2'
+	@echo 'make dist      static binaries for x86-64 and aarch64, their packages, the plugin, and the firmware of the judge'
 	@echo 'make fuzz      run every fuzz target for SECONDS_EACH seconds (default 20)'

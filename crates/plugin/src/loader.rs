@@ -1,0 +1,106 @@
+//! The side of an instance that reads files: it runs on the worker thread of the host, and never on its audio thread.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use amp::{
+    Controls, Preset, Rig,
+    preset::{IrPart, ModelPart},
+    rig::{RigSpec, Version},
+};
+
+use crate::ports::FileProperty;
+
+/// The files of an instance, and the control side of its chain.
+#[derive(Debug)]
+pub struct Loader {
+    controls: Controls,
+    rig: Rig,
+    chosen: [Option<PathBuf>; FileProperty::ALL.len()],
+}
+
+impl Loader {
+    /// A loader for the chain of these controls, which has no files yet.
+    ///
+    /// # Errors
+    /// None is expected: there are no files to read.
+    pub fn new(controls: Controls) -> Result<Self, String> {
+        let rig = Rig::load(RigSpec::default(), read).map_err(|error| error.to_string())?;
+        Ok(Self { controls, rig, chosen: [const { None }; FileProperty::ALL.len()] })
+    }
+
+    /// The chosen file.
+    #[must_use]
+    pub fn file(&self, file: FileProperty) -> Option<&Path> {
+        self.chosen[file.index()].as_deref()
+    }
+
+    /// Loads files, and sends them to the chain; `None` removes one. A preset replaces the files that were chosen before it.
+    /// Nothing changes after an error.
+    ///
+    /// # Errors
+    /// A sentence for the user: which file cannot be played, and why.
+    pub fn choose(&mut self, files: &[(FileProperty, Option<PathBuf>)]) -> Result<(), String> {
+        let mut chosen = self.chosen.clone();
+        for (file, path) in files {
+            if *file == FileProperty::Preset {
+                chosen = [const { None }; FileProperty::ALL.len()];
+            }
+            chosen[file.index()].clone_from(path);
+        }
+        let rig = Rig::load_sharing(spec(&chosen)?, &[&self.rig], read, version).map_err(|error| error.to_string())?;
+        let (exchange, _) = rig.diff_from(&self.rig, self.controls.rate_hz()).map_err(|error| error.to_string())?;
+        self.controls.exchange(exchange, None).map_err(|error| error.to_string())?;
+        (self.rig, self.chosen) = (rig, chosen);
+        Ok(())
+    }
+
+    /// Frees the parts that the chain no longer plays.
+    pub fn collect(&mut self) {
+        self.controls.collect();
+    }
+}
+
+/// The files of a choice. The settings of a preset are those of the ports.
+fn spec(chosen: &[Option<PathBuf>; FileProperty::ALL.len()]) -> Result<RigSpec, String> {
+    let [preset, model, cabinet] = chosen;
+    let mut spec = match preset {
+        Some(path) => {
+            let preset = Preset::read(path, read).map_err(|error| error.to_string())?;
+            preset.into_spec(path.parent().unwrap_or(Path::new("")))
+        }
+        None => RigSpec::default(),
+    };
+    if let Some(path) = model {
+        let part = (path.clone(), ModelPart::new(path.display().to_string()));
+        match spec.models.first_mut() {
+            Some(first) => *first = part,
+            None => spec.models.push(part),
+        }
+    }
+    if let Some(path) = cabinet {
+        spec.irs = vec![(path.clone(), IrPart::new(path.display().to_string()))];
+    }
+    Ok(spec)
+}
+
+/// Reads a regular file: opening a pipe could wait for ever.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(amp::MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > amp::MAX_FILE_BYTES {
+        return Err(io::Error::other(format!("it is larger than {} MiB", amp::MAX_FILE_BYTES >> 20)));
+    }
+    Ok(bytes)
+}
+
+fn version(path: &Path) -> Option<Version> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
