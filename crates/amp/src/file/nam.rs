@@ -102,6 +102,17 @@ pub fn length<T>(name: &str, list: &[T], most: usize) -> Result<usize, LoadError
     size(name, Whole(i64::try_from(list.len()).unwrap_or(i64::MAX)), most)
 }
 
+/// Checks that there is one signal; `what` is `inputs` or `outputs`.
+///
+/// # Errors
+/// [`LoadError::NotOne`].
+pub fn one_signal(what: &'static str, count: Whole) -> Result<(), LoadError> {
+    match count.0 {
+        1 => Ok(()),
+        count => Err(LoadError::NotOne { what, count }),
+    }
+}
+
 /// True if the version is newer than the known ones; `None` if it is not supported.
 pub fn is_newer(version: &str) -> Option<bool> {
     let numbers: Vec<u32> = version.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;

@@ -83,7 +83,7 @@ impl Network {
                 Self::Linear(plan, file.weights.clone())
             }
             "LSTM" => Self::Recurrent(lstm(&serde_json::from_str(file.config.get())?, &file.weights)?),
-            "SlimmableContainer" => Self::sizes(&serde_json::from_str(file.config.get())?, warnings)?,
+            "SlimmableContainer" => Self::sizes(file, warnings)?,
             other => return Err(LoadError::UnknownArchitecture(other.to_owned())),
         })
     }
@@ -107,10 +107,17 @@ impl Network {
         Self::of_nam(&serde_json::from_str(raw.get())?, warnings)
     }
 
-    fn sizes(config: &nam::Container<'_>, warnings: &mut Vec<String>) -> Result<Self, LoadError> {
+    fn sizes(file: &nam::File<'_>, warnings: &mut Vec<String>) -> Result<Self, LoadError> {
+        let config: nam::Container<'_> = serde_json::from_str(file.config.get())?;
         let mut sizes = Vec::new();
         for submodel in &config.submodels {
-            let network = Self::within(submodel.model, warnings)?;
+            let model: nam::File<'_> = serde_json::from_str(submodel.model.get())?;
+            if let (Some(rate), Some(expected)) = (model.sample_rate, file.sample_rate)
+                && rate != expected
+            {
+                return Err(LoadError::inconsistent(format!("a submodel of {rate} Hz in a file of {expected} Hz")));
+            }
+            let network = Self::of_nam(&model, warnings)?;
             if matches!(network, Self::Sizes(_)) {
                 return Err(LoadError::inconsistent("submodels inside a submodel"));
             }
@@ -182,9 +189,8 @@ fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
 /// Recurrent layers in the order of Neural Amp Modeler: for each layer the weights of inputs and units, the biases and
 /// the initial state; then the weights and biases of the output.
 fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<RecurrentConfig, LoadError> {
-    if config.input_size.0 != 1 {
-        return Err(LoadError::NotOne { what: "inputs", count: config.input_size.0 });
-    }
+    nam::one_signal("inputs", config.in_channels)?;
+    nam::one_signal("inputs", config.input_size)?;
     let units = nam::size("hidden_size", config.hidden_size, nam::MAX_CHANNELS)?;
     let count = nam::size("num_layers", config.num_layers, nam::MAX_LAYERS)?;
     let outputs = nam::size("out_channels", config.out_channels, nam::MAX_CHANNELS)?;

@@ -2,7 +2,10 @@
 
 use serde::Deserialize;
 
-use super::{MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, MAX_TAPS, Whole, activation::ActivationConfig, length, one, size};
+use super::{
+    MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, MAX_TAPS, Whole, activation::ActivationConfig, length, one, one_signal,
+    size,
+};
 use crate::{
     error::LoadError,
     net::{convnet, linear},
@@ -15,6 +18,12 @@ pub struct Linear {
     pub receptive_field: Whole,
     /// True if a constant is added.
     pub bias: bool,
+    /// Number of input signals.
+    #[serde(default = "one")]
+    pub in_channels: Whole,
+    /// Number of output signals.
+    #[serde(default = "one")]
+    pub out_channels: Whole,
 }
 
 /// Recurrent layers.
@@ -23,6 +32,9 @@ pub struct Lstm {
     /// Number of layers.
     pub num_layers: Whole,
     /// Number of input signals.
+    #[serde(default = "one")]
+    pub in_channels: Whole,
+    /// Number of inputs of the first layer.
     pub input_size: Whole,
     /// Units per layer.
     pub hidden_size: Whole,
@@ -45,6 +57,9 @@ pub struct ConvNet {
     /// Groups of each convolution.
     #[serde(default = "one")]
     pub groups: Whole,
+    /// Number of input signals.
+    #[serde(default = "one")]
+    pub in_channels: Whole,
     /// Number of output signals.
     #[serde(default = "one")]
     pub out_channels: Whole,
@@ -53,6 +68,8 @@ pub struct ConvNet {
 impl Linear {
     /// The checked plan of the network.
     pub fn plan(&self) -> Result<linear::Plan, LoadError> {
+        one_signal("inputs", self.in_channels)?;
+        one_signal("outputs", self.out_channels)?;
         Ok(linear::Plan { taps: size("receptive_field", self.receptive_field, MAX_TAPS)?, bias: self.bias })
     }
 }
@@ -60,6 +77,7 @@ impl Linear {
 impl ConvNet {
     /// The checked plan of the network.
     pub fn plan(&self) -> Result<convnet::Plan, LoadError> {
+        one_signal("inputs", self.in_channels)?;
         length("the number of dilations", &self.dilations, MAX_LAYERS)?;
         let dilations = self.dilations.iter().map(|&dilation| size("a dilation", dilation, MAX_DILATION));
         let plan = convnet::Plan {

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::{
     MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, MAX_TAPS, Whole,
     activation::ActivationConfig,
-    length, size,
+    length, one_signal, size,
     wavenet::{LayerArray, OneOrEach, PostHead, Slimmable, WaveNet},
 };
 use crate::{
@@ -24,9 +24,7 @@ impl WaveNet<'_> {
     /// # Errors
     /// [`LoadError`], for the first size that is out of range or contradicts another one.
     pub fn plan(&self, condition: Option<usize>) -> Result<Plan, LoadError> {
-        if self.in_channels.0 != 1 {
-            return Err(LoadError::NotOne { what: "inputs", count: self.in_channels.0 });
-        }
+        one_signal("inputs", self.in_channels)?;
         length("the number of layer arrays", &self.layers, MAX_LAYERS)?;
         let arrays = self.layers.iter().map(LayerArray::plan).collect::<Result<Vec<_>, _>>()?;
         let condition = condition.unwrap_or(1);
