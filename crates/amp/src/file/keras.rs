@@ -120,7 +120,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         warnings: Vec::new(),
         network: Network::Recurrent(config),
         gains: (factor(number(file.in_gain))?, factor(number(file.out_gain))?),
-        skip: number(file.in_skip).is_some_and(|skip| skip.abs() >= 1.0),
+        skip: skips(file.in_skip)?,
     })
 }
 
@@ -141,6 +141,15 @@ fn rate(field: Option<&RawValue>) -> Option<f64> {
 /// The last dimension of a shape: the number of values per frame.
 fn last(shape: &[Option<Whole>]) -> Option<Whole> {
     shape.last().copied().flatten()
+}
+
+/// True if the input is added to the output. As in AIDA-X, the integer part counts.
+fn skips(field: Option<&RawValue>) -> Result<bool, LoadError> {
+    let skip = number(field).unwrap_or_default();
+    match skip < 2.0 {
+        true => Ok(skip.abs() >= 1.0),
+        false => Err(LoadError::inconsistent(format!("in_skip is {skip}, only 0 and 1 are supported"))),
+    }
 }
 
 /// The factor of a gain in dB; 0 dB by default.
@@ -238,17 +247,12 @@ impl<'a> Layer<'a> {
             (self.parse(kernel)?, self.parse(recurrent)?, self.parse(bias)?);
         let fits = are(&kernel, inputs, 3 * units) && are(&recurrent, units, 3 * units) && are(&bias, 2, 3 * units);
         self.check(fits, &[&kernel, &recurrent, &bias])?;
-        // The two sums of the candidate stay separate because the reset gate applies only to the sum of the units.
-        let weight = |sum: usize, unit: usize, column: usize| match (sum, column.checked_sub(inputs)) {
-            (3, None) | (2, Some(_)) => 0.0,
-            (_, None) => kernel[column][sum * units + unit],
-            (_, Some(column)) => recurrent[column][sum.min(2) * units + unit],
+        let weight = |gate: usize, unit: usize, column: usize| {
+            let row = if column < inputs { &kernel[column] } else { &recurrent[column - inputs] };
+            row[gate * units + unit]
         };
-        let bias = |sum: usize, unit: usize| match sum {
-            0 | 1 => bias[0][sum * units + unit] + bias[1][sum * units + unit],
-            _ => bias[sum - 2][2 * units + unit],
-        };
-        Ok(Plan::Gru(RecurrentWeights::new(inputs, units, weight, bias, Default::default())))
+        let bias = |gate: usize, unit: usize| (bias[0][gate * units + unit], bias[1][gate * units + unit]);
+        Ok(Plan::Gru(RecurrentWeights::gru(inputs, units, weight, bias)))
     }
 
     fn dense(&self) -> Result<Plan, LoadError> {

@@ -6,6 +6,7 @@
 mod chain;
 mod counting_allocator;
 mod denormals;
+mod guitarml;
 mod keras;
 mod memory_limits;
 mod nam;

@@ -84,6 +84,27 @@ impl RecurrentWeights {
         }
         Self { inputs, units, weights, biases: rows().map(|(sum, unit)| bias(sum, unit)).collect(), initial_state }
     }
+
+    /// Weights of gated recurrent units from the functions `weight(gate, unit, column)` and `bias(gate, unit)`, which
+    /// returns the biases of the inputs and of the units. The gates are update, reset and candidate.
+    pub fn gru(
+        inputs: usize,
+        units: usize,
+        weight: impl Fn(usize, usize, usize) -> f32,
+        bias: impl Fn(usize, usize) -> (f32, f32),
+    ) -> Self {
+        // The two sums of the candidate stay separate because the reset gate applies only to the sum of the units.
+        let weight = |sum: usize, unit: usize, column: usize| match (sum, column < inputs) {
+            (3, true) | (2, false) => 0.0,
+            _ => weight(sum.min(2), unit, column),
+        };
+        let bias = |sum: usize, unit: usize| match (sum, bias(sum.min(2), unit)) {
+            (2, (of_inputs, _)) => of_inputs,
+            (3, (_, of_units)) => of_units,
+            (_, (of_inputs, of_units)) => of_inputs + of_units,
+        };
+        Self::new(inputs, units, weight, bias, Default::default())
+    }
 }
 
 impl DenseWeights {
