@@ -44,12 +44,12 @@ impl Op for Fir<'_> {
             unsafe {
                 frame += S::LANES
                     * match (left, S::LANES) {
-                        (4.., 16) => tile::<S, 4, 4>(simd, window, weights, out),
-                        (2.., 16) => tile::<S, 2, 4>(simd, window, weights, out),
-                        (_, 16) => tile::<S, 1, 4>(simd, window, weights, out),
-                        (4.., _) => tile::<S, 4, 2>(simd, window, weights, out),
-                        (2.., _) => tile::<S, 2, 2>(simd, window, weights, out),
-                        _ => tile::<S, 1, 2>(simd, window, weights, out),
+                        (4.., 16) => tile::<S, 4, 4, 7>(simd, window, weights, out),
+                        (2.., 16) => tile::<S, 2, 4, 5>(simd, window, weights, out),
+                        (_, 16) => tile::<S, 1, 4, 4>(simd, window, weights, out),
+                        (4.., _) => tile::<S, 4, 2, 5>(simd, window, weights, out),
+                        (2.., _) => tile::<S, 2, 2, 3>(simd, window, weights, out),
+                        _ => tile::<S, 1, 2, 2>(simd, window, weights, out),
                     };
             }
         }
@@ -57,21 +57,41 @@ impl Op for Fir<'_> {
 }
 
 /// Computes `N` vectors of frames, each in `P` partial sums, so that the additions do not wait for each other; limited
-/// by the number of registers. `P` is the same for every `N`, so that each frame sees the same operations. Returns `N`.
+/// by the number of registers. Weights whose distance is a vector multiply the same values of the window for different
+/// vectors of frames, so `P` such weights at once need only `LOADS` = `N + P - 1` vectors of the window. `P` is the
+/// same for every `N`, so that each frame sees the same operations. Returns `N`.
 ///
 /// # Safety
 /// `out` has space for `N` vectors, `window` has at least `weights.len() + N * S::LANES - 1` values, and the number of
 /// weights is a multiple of `P`.
 #[inline(always)]
-unsafe fn tile<S: Simd, const N: usize, const P: usize>(
+unsafe fn tile<S: Simd, const N: usize, const P: usize, const LOADS: usize>(
     simd: S,
     window: &[f32],
     weights: &[f32],
     out: &mut [f32],
 ) -> usize {
+    const { assert!(LOADS == N + P - 1) };
     let mut sums = [[simd.splat(0.0); N]; P];
     let mut from = window.as_ptr();
-    for group in weights.chunks_exact(P) {
+    let groups = weights.chunks_exact(P * S::LANES);
+    let rest = groups.remainder();
+    for group in groups {
+        for lane in 0..S::LANES {
+            // SAFETY: inside the window, as the caller guarantees: the last value is that of the group's last weight and
+            // the last frame.
+            let values: [S::V; LOADS] = std::array::from_fn(|i| unsafe { simd.load(from.add(i * S::LANES + lane)) });
+            for p in 0..P {
+                let weight = simd.splat(group[p * S::LANES + lane]);
+                for n in 0..N {
+                    sums[p][n] = simd.mul_add(values[n + p], weight, sums[p][n]);
+                }
+            }
+        }
+        // SAFETY: as above.
+        from = unsafe { from.add(P * S::LANES) };
+    }
+    for group in rest.chunks_exact(P) {
         for p in 0..P {
             let weight = simd.splat(group[p]);
             for n in 0..N {
@@ -99,8 +119,9 @@ mod tests {
 
     #[test]
     fn frames_do_not_depend_on_the_vector_length_or_the_number_of_frames() {
-        let window: Vec<f32> = (0..120).map(|i| (i as f32 * 0.7).sin()).collect();
-        let weights: Vec<f32> = (0..12).map(|i| 1.0 / (i as f32 + 1.0)).collect();
+        // Two groups of weights of the longest vectors, and a rest.
+        let weights: Vec<f32> = (0..140).map(|i| 1.0 / (i as f32 + 1.0)).collect();
+        let window: Vec<f32> = (0..weights.len() + 95).map(|i| (i as f32 * 0.7).sin()).collect();
         for instructions in InstructionSet::all() {
             let mut whole = [0.0; 96];
             fir(instructions, &window, &weights, &mut whole);
