@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`chain`] | the signal chain from the guitar to the loudspeaker, and its controls |
 //! | [`configure`] | building a model in a requested size and with its knobs turned |
-//! | [`cabinet`] | impulse responses and their convolution |
+//! | [`cabinet`] | impulse responses of loudspeaker cabinets |
+//! | `convolver` | convolution with long impulse responses |
 //! | [`preset`] | models, cabinets and settings in one file |
 //! | [`resample`] | sample rate conversion |
 //! | [`rig`] | the files that a preset names, read and checked |
@@ -38,6 +39,7 @@ pub mod cabinet;
 pub mod chain;
 pub mod configure;
 mod convert;
+mod convolver;
 mod error;
 pub mod file;
 mod memory;

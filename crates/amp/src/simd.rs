@@ -39,7 +39,7 @@ pub use convolution::Convolution;
 pub use denormals::flush_denormals;
 pub use elements::{Combine, combine, silence};
 pub use fir::{STEP, SUMS, fir};
-pub use fourier::{BINS, Fourier, ROW, Spectrum};
+pub use fourier::{BINS, Fourier, ROW, STEPS, Spectrum};
 pub use functions::Identity;
 pub use matrix::{Matrix, Sum, multiply};
 pub use matrix_vector::{ColumnMajor, dot, padded};
@@ -98,6 +98,9 @@ pub trait Simd: Copy {
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// The larger value; NaN is handled as in [`Simd::min`].
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
+
+    /// The lanes of `a` and `b` in turn: those of the first halves, then those of the second halves.
+    fn interleave(self, a: Self::V, b: Self::V) -> [Self::V; 2];
 
     /// Returns `x`. The compiler does not reorder barriers, so the computations between them keep the order of the
     /// source. Without effect by default; only the instruction sets that it was measured to speed up implement it.
@@ -249,15 +252,16 @@ mod tests {
     struct Every([f32; MAX_LANES]);
 
     impl Op for Every {
-        type Output = [[f32; MAX_LANES]; 11];
+        type Output = [[f32; MAX_LANES]; 13];
 
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) -> Self::Output {
-            let mut all = [[0.0; MAX_LANES]; 11];
+            let mut all = [[0.0; MAX_LANES]; 13];
             for at in (0..MAX_LANES).step_by(S::LANES) {
                 // SAFETY: at least S::LANES values are left, since MAX_LANES is a multiple of them.
                 let x = unsafe { simd.load(self.0[at..].as_ptr()) };
                 let [two, three, nan] = [2.0, 3.0, f32::NAN].map(|value| simd.splat(value));
+                let [first, second] = simd.interleave(x, two);
                 let results = [
                     simd.mul_add(x, two, three),
                     simd.add(x, two),
@@ -270,6 +274,8 @@ mod tests {
                     simd.max(nan, x),
                     simd.abs(x),
                     simd.splat(simd.reduce_sum(x)),
+                    first,
+                    second,
                 ];
                 for (out, result) in all.iter_mut().zip(results) {
                     // SAFETY: there is space for all lanes.
@@ -303,7 +309,9 @@ mod tests {
             let expected = |i: usize| {
                 let (x, vector) = (values[i], &values[i / lanes * lanes..][..lanes]);
                 let (min, max, sum) = (x.min(2.0), x.max(3.0), vector.iter().sum());
-                [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, min, max, x, x, x.abs(), sum]
+                let lane = i % lanes;
+                let [first, second] = [0, lanes / 2].map(|half| [vector[half + lane / 2], 2.0][lane % 2]);
+                [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, min, max, x, x, x.abs(), sum, first, second]
             };
             let out = instructions.run(Every(values));
             for i in 0..MAX_LANES {

@@ -4,7 +4,8 @@ use std::arch::asm;
 use std::arch::x86_64::{
     __m256, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps, _mm256_add_ps,
     _mm256_castps256_ps128, _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps,
-    _mm256_min_ps, _mm256_mul_ps, _mm256_set1_ps, _mm256_storeu_ps, _mm256_sub_ps,
+    _mm256_min_ps, _mm256_mul_ps, _mm256_permute2f128_ps, _mm256_set1_ps, _mm256_storeu_ps, _mm256_sub_ps,
+    _mm256_unpackhi_ps, _mm256_unpacklo_ps,
 };
 
 use super::{Op, Simd};
@@ -94,6 +95,15 @@ impl Simd for Avx2 {
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm256_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn interleave(self, a: Self::V, b: Self::V) -> [Self::V; 2] {
+        // SAFETY: a value of this type exists only if the processor has these instructions.
+        unsafe {
+            let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            [_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high)]
+        }
     }
 
     #[inline(always)]

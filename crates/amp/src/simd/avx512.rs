@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::{
     __m512, _mm512_add_ps, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_max_ps, _mm512_min_ps,
-    _mm512_mul_ps, _mm512_set1_ps, _mm512_storeu_ps, _mm512_sub_ps,
+    _mm512_mul_ps, _mm512_permutex2var_ps, _mm512_set1_ps, _mm512_setr_epi32, _mm512_storeu_ps, _mm512_sub_ps,
 };
 
 use super::{Op, Simd, avx2::Avx2};
@@ -100,5 +100,15 @@ impl Simd for Avx512 {
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm512_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn interleave(self, a: Self::V, b: Self::V) -> [Self::V; 2] {
+        // SAFETY: a value of this type exists only if the processor has these instructions.
+        unsafe {
+            let first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let second = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            [_mm512_permutex2var_ps(a, first, b), _mm512_permutex2var_ps(a, second, b)]
+        }
     }
 }

@@ -20,6 +20,12 @@ pub const BINS: usize = ROW * ROW;
 /// imaginary parts.
 pub const ROW: usize = 16;
 
+/// Number of steps of a transform with its shift by half a bin.
+pub const STEPS: usize = TRANSFORM_STEPS + 1;
+
+/// Number of steps of the transform itself: columns, twiddle factors and transposition in two steps, columns.
+const TRANSFORM_STEPS: usize = 4;
+
 const _: () = assert!(ROW.is_multiple_of(MAX_LANES), "vectors fill rows");
 
 /// Real and imaginary parts of a spectrum.
@@ -64,29 +70,101 @@ impl Fourier {
     /// # Panics
     /// If `samples` has another length.
     pub fn forward(&self, samples: &[f32], spectrum: &mut Spectrum) {
-        assert!(samples.len() == 2 * BINS, "a spectrum needs {} samples", 2 * BINS);
-        let (first, second) = samples.split_at(BINS);
-        let turn = &self.half_bin;
-        for n in 0..BINS {
-            spectrum.re[n] = first[n] * turn.re[n] + second[n] * turn.im[n];
-            spectrum.im[n] = first[n] * turn.im[n] - second[n] * turn.re[n];
-        }
-        self.instructions.run(Transform { twiddles: &self.twiddles, re: &mut spectrum.re, im: &mut spectrum.im });
+        (0..STEPS).for_each(|step| self.forward_step(step, samples, spectrum));
     }
 
-    /// Computes the second half of the signal of a spectrum, times [`BINS`]; samples that wrapped around are in the
-    /// first half. Overwrites the spectrum.
-    pub fn second_half(&self, spectrum: &mut Spectrum, samples: &mut [f32; BINS]) {
-        // An inverse transform is a forward transform with real and imaginary parts swapped.
-        self.instructions.run(Transform { twiddles: &self.twiddles, re: &mut spectrum.im, im: &mut spectrum.re });
-        let turn = &self.half_bin;
-        for n in 0..BINS {
-            samples[n] = spectrum.re[n] * turn.im[n] - spectrum.im[n] * turn.re[n];
+    /// One of the [`STEPS`] of [`Fourier::forward`], which must be computed in order. Only the first one reads
+    /// `samples`.
+    ///
+    /// # Panics
+    /// If `samples` has another length.
+    pub fn forward_step(&self, step: usize, samples: &[f32], spectrum: &mut Spectrum) {
+        assert!(samples.len() == 2 * BINS, "a spectrum needs {} samples", 2 * BINS);
+        match step.checked_sub(1) {
+            None => self.instructions.run(Fold { half_bin: &self.half_bin, samples, spectrum }),
+            Some(step) => self.transform_step(step, &mut spectrum.re, &mut spectrum.im),
+        }
+    }
+
+    /// One of the [`STEPS`] that compute the second half of the signal of a spectrum, times [`BINS`]; samples that
+    /// wrapped around are in the first half. They must be computed in order. The last one writes `samples`; all
+    /// overwrite the spectrum.
+    pub fn second_half_step(&self, step: usize, spectrum: &mut Spectrum, samples: &mut [f32; BINS]) {
+        match step {
+            // An inverse transform is a forward transform with real and imaginary parts swapped.
+            0..TRANSFORM_STEPS => self.transform_step(step, &mut spectrum.im, &mut spectrum.re),
+            _ => self.instructions.run(Unfold { half_bin: &self.half_bin, spectrum, samples }),
+        }
+    }
+
+    fn transform_step(&self, step: usize, re: &mut [f32; BINS], im: &mut [f32; BINS]) {
+        self.instructions.run(Transform { step, twiddles: &self.twiddles, re, im });
+    }
+}
+
+/// Makes complex values of the samples and shifts them by half a bin.
+struct Fold<'a> {
+    half_bin: &'a Spectrum,
+    samples: &'a [f32],
+    spectrum: &'a mut Spectrum,
+}
+
+impl Op for Fold<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { half_bin, samples, spectrum } = self;
+        let (first, second) = samples.split_at(BINS);
+        for at in (0..BINS).step_by(S::LANES) {
+            // SAFETY: all have this length, a multiple of the lanes of any vector.
+            unsafe {
+                let value =
+                    (simd.load(first[at..].as_ptr()), simd.sub(simd.splat(0.0), simd.load(second[at..].as_ptr())));
+                let (re, im) = times(simd, value, load(simd, half_bin, at));
+                simd.store(spectrum.re[at..].as_mut_ptr(), re);
+                simd.store(spectrum.im[at..].as_mut_ptr(), im);
+            }
         }
     }
 }
 
+/// The reverse of [`Fold`] for the second half of the samples, with real and imaginary parts swapped.
+struct Unfold<'a> {
+    half_bin: &'a Spectrum,
+    spectrum: &'a Spectrum,
+    samples: &'a mut [f32; BINS],
+}
+
+impl Op for Unfold<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { half_bin, spectrum, samples } = self;
+        for at in (0..BINS).step_by(S::LANES) {
+            // SAFETY: all have this length, a multiple of the lanes of any vector.
+            unsafe {
+                let ((re, im), turn) = (load(simd, spectrum, at), load(simd, half_bin, at));
+                let sample = simd.sub(simd.mul(re, turn.1), simd.mul(im, turn.0));
+                simd.store(samples[at..].as_mut_ptr(), sample);
+            }
+        }
+    }
+}
+
+/// A vector of a spectrum.
+///
+/// # Safety
+/// The spectrum has values for all lanes from `at`.
+#[inline(always)]
+unsafe fn load<S: Simd>(simd: S, spectrum: &Spectrum, at: usize) -> Complex<S> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { (simd.load(spectrum.re[at..].as_ptr()), simd.load(spectrum.im[at..].as_ptr())) }
+}
+
 struct Transform<'a> {
+    step: usize,
     twiddles: &'a Spectrum,
     re: &'a mut [f32; BINS],
     im: &'a mut [f32; BINS],
@@ -97,26 +175,63 @@ impl Op for Transform<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { twiddles, re, im } = self;
-        dft16_columns(simd, re, im);
-        for at in (0..BINS).step_by(S::LANES) {
-            // SAFETY: all four have the same length, a multiple of the lanes of any vector.
-            unsafe {
-                let value = (simd.load(re[at..].as_ptr()), simd.load(im[at..].as_ptr()));
-                let factor = (simd.load(twiddles.re[at..].as_ptr()), simd.load(twiddles.im[at..].as_ptr()));
-                let (real, imaginary) = times(simd, value, factor);
-                simd.store(re[at..].as_mut_ptr(), real);
-                simd.store(im[at..].as_mut_ptr(), imaginary);
-            }
+        let Self { step, twiddles, re, im } = self;
+        match step {
+            1 => turn(simd, twiddles, re, im),
+            2 => transpose(simd, im),
+            _ => dft16_columns(simd, re, im),
         }
-        for row in 0..ROW {
-            for column in 0..row {
-                re.swap(row * ROW + column, column * ROW + row);
-                im.swap(row * ROW + column, column * ROW + row);
-            }
-        }
-        dft16_columns(simd, re, im);
     }
+}
+
+/// Multiplies the values with the twiddle factors and transposes the real parts.
+#[inline(always)]
+fn turn<S: Simd>(simd: S, twiddles: &Spectrum, re: &mut [f32; BINS], im: &mut [f32; BINS]) {
+    for at in (0..BINS).step_by(S::LANES) {
+        // SAFETY: all have the same length, a multiple of the lanes of any vector.
+        unsafe {
+            let value = (simd.load(re[at..].as_ptr()), simd.load(im[at..].as_ptr()));
+            let (real, imaginary) = times(simd, value, load(simd, twiddles, at));
+            simd.store(re[at..].as_mut_ptr(), real);
+            simd.store(im[at..].as_mut_ptr(), imaginary);
+        }
+    }
+    transpose(simd, re);
+}
+
+/// Exchanges rows and columns, by blocks of as many rows as a vector has lanes.
+#[inline(always)]
+fn transpose<S: Simd>(simd: S, values: &mut [f32; BINS]) {
+    for row in (0..ROW).step_by(S::LANES) {
+        for column in (0..=row).step_by(S::LANES) {
+            let (below, above) = (transposed(simd, values, row, column), transposed(simd, values, column, row));
+            for i in 0..S::LANES {
+                // SAFETY: rows of both blocks, inside the values.
+                unsafe {
+                    simd.store(values[(column + i) * ROW + row..].as_mut_ptr(), below[i]);
+                    simd.store(values[(row + i) * ROW + column..].as_mut_ptr(), above[i]);
+                }
+            }
+        }
+    }
+}
+
+/// A block of values with its rows and columns exchanged. Interleaving the first half of the rows with the second half
+/// moves one bit of each value's row number to its column number.
+#[inline(always)]
+fn transposed<S: Simd>(simd: S, values: &[f32; BINS], row: usize, column: usize) -> [S::V; MAX_LANES] {
+    let mut rows = [simd.splat(0.0); MAX_LANES];
+    for i in 0..S::LANES {
+        // SAFETY: a row of the block, inside the values.
+        rows[i] = unsafe { simd.load(values[(row + i) * ROW + column..].as_ptr()) };
+    }
+    for _ in 0..S::LANES.ilog2() {
+        let before = rows;
+        for i in 0..S::LANES / 2 {
+            [rows[2 * i], rows[2 * i + 1]] = simd.interleave(before[i], before[i + S::LANES / 2]);
+        }
+    }
+    rows
 }
 
 /// A vector of complex numbers.
@@ -252,7 +367,7 @@ mod tests {
                 product.im[row..row + ROW].copy_from_slice(&im);
             }
             let mut output = [0.0; BINS];
-            fourier.second_half(&mut product, &mut output);
+            (0..STEPS).for_each(|step| fourier.second_half_step(step, &mut product, &mut output));
             for n in 0..BINS {
                 let exact: f64 = (0..BINS).map(|k| f64::from(response[k]) * f64::from(samples[BINS + n - k])).sum();
                 let error = (f64::from(output[n]) / BINS as f64 - exact).abs();

@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::{
     float32x4_t, vaddq_f32, vdivq_f32, vdupq_n_f32, vfmaq_f32, vld1q_f32, vmaxnmq_f32, vminnmq_f32, vmulq_f32,
-    vst1q_f32, vsubq_f32,
+    vst1q_f32, vsubq_f32, vzip1q_f32, vzip2q_f32,
 };
 
 use super::{Op, Simd};
@@ -86,5 +86,11 @@ impl Simd for Neon {
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: every processor of this architecture has these instructions.
         unsafe { vmaxnmq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    fn interleave(self, a: Self::V, b: Self::V) -> [Self::V; 2] {
+        // SAFETY: every processor of this architecture has these instructions.
+        unsafe { [vzip1q_f32(a, b), vzip2q_f32(a, b)] }
     }
 }

@@ -72,4 +72,9 @@ impl Simd for Portable {
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         std::array::from_fn(|i| if a[i] > b[i] { a[i] } else { b[i] })
     }
+
+    #[inline(always)]
+    fn interleave(self, a: Self::V, b: Self::V) -> [Self::V; 2] {
+        [0, LANES / 2].map(|from| std::array::from_fn(|i| [a, b][i % 2][from + i / 2]))
+    }
 }

@@ -83,6 +83,18 @@ impl<S: Simd, const N: usize> Simd for Wide<S, N> {
     }
 
     #[inline(always)]
+    fn interleave(self, a: Self::V, b: Self::V) -> [Self::V; 2] {
+        let mut halves = [self.splat(0.0); 2];
+        for n in 0..N {
+            for (part, vector) in self.0.interleave(a[n], b[n]).into_iter().enumerate() {
+                let at = 2 * n + part;
+                halves[at / N][at % N] = vector;
+            }
+        }
+        halves
+    }
+
+    #[inline(always)]
     fn reduce_sum(self, x: Self::V) -> f32 {
         let mut sum = x[0];
         for n in 1..N {
