@@ -1,25 +1,14 @@
-//! Linear: an impulse response, convolved directly.
+//! Linear: an impulse response.
 
 use super::Net;
-use crate::{
-    error::LoadError,
-    memory::BLOCK,
-    net::weights::WeightReader,
-    simd::{InstructionSet, STEP, SUMS, fir},
-};
+use crate::{convolver::Convolver, error::LoadError, net::weights::WeightReader, simd::InstructionSet};
 
 /// A linear filter, ready to play. As in Neural Amp Modeler's core, the first weight is that of the current frame.
 #[derive(Debug)]
 pub struct Linear {
     instructions: InstructionSet,
-    /// The weights, that of the oldest frame first, so that small early sums are not rounded off by large late ones.
-    response: Vec<f32>,
+    convolver: Convolver,
     bias: f32,
-    /// The last frames, and space for as many again until they are moved to the front.
-    window: Vec<f32>,
-    /// Index of the next frame; at least the number of weights minus 1.
-    at: usize,
-    taps: usize,
 }
 
 /// The plan of the network.
@@ -43,13 +32,10 @@ impl Linear {
     /// # Errors
     /// If the number of weights does not match the plan.
     pub fn new(plan: &Plan, weights: &[f32], instructions: InstructionSet) -> Result<Self, LoadError> {
-        let taps = plan.taps;
         let mut reader = WeightReader::new(weights, plan.weights())?;
-        let (impulse_response, bias) = (reader.take(taps), reader.take(1));
-        let mut response = vec![0.0; taps.next_multiple_of(SUMS) - taps];
-        response.extend(impulse_response.iter().rev());
-        let (at, bias) = (response.len() - 1, bias.first().copied().unwrap_or_default());
-        Ok(Self { instructions, bias, window: vec![0.0; 2 * response.len() + BLOCK], response, at, taps })
+        let (response, bias) = (reader.take(plan.taps), reader.take(1));
+        let bias = bias.first().copied().unwrap_or_default();
+        Ok(Self { instructions, convolver: Convolver::new(&[response], instructions), bias })
     }
 }
 
@@ -63,29 +49,18 @@ impl Net for Linear {
     }
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
-        let Self { instructions, response, bias, window, at, .. } = self;
-        let (frames, history) = (input.len(), response.len() - 1);
-        if *at + BLOCK > window.len() {
-            window.copy_within(*at - history..*at, 0);
-            *at = history;
+        self.convolver.process(input, &mut [&mut *output]);
+        for output in &mut output[..input.len()] {
+            *output += self.bias;
         }
-        window[*at..*at + frames].copy_from_slice(input);
-        let mut sums = [0.0; BLOCK];
-        let sums = &mut sums[..frames.next_multiple_of(STEP)];
-        fir(*instructions, &window[*at - history..], response, sums);
-        for (output, sum) in output.iter_mut().zip(&sums[..frames]) {
-            *output = sum + *bias;
-        }
-        *at += frames;
     }
 
     fn reset(&mut self) {
-        self.window.fill(0.0);
-        self.at = self.response.len() - 1;
+        self.convolver.reset();
     }
 
     fn work(&self) -> u64 {
-        self.taps as u64
+        self.convolver.work()
     }
 
     fn instructions(&self) -> InstructionSet {
