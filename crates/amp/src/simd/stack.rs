@@ -31,8 +31,8 @@ struct Layer {
     delays: Vec<usize>,
     /// Slope for negative values, if the activation has one.
     slope: f32,
-    /// For each strip of rows: biases, weights of the condition, then those of each tap's channels; each followed by
-    /// the weights of the rows' gates, if any.
+    /// For each strip of rows: weights of each tap's channels, weights of the condition, then biases; each followed by
+    /// those of the rows' gates, if any.
     conv: Vec<f32>,
     /// For each strip of rows: biases, then the weights of each channel.
     pointwise: Vec<f32>,
@@ -124,11 +124,11 @@ impl Stack {
         for first in (0..channels).step_by(strip) {
             let rows = first..channels.min(first + strip);
             let both = || (0..halves).flat_map(|half| rows.clone().map(move |row| half * channels + row));
-            conv.extend(both().map(|row| scale(row) * (weights.conv_bias)(row)));
-            conv.extend(both().map(|row| scale(row) * (weights.condition)(row)));
             for (tap, channel) in (0..delays.len()).flat_map(|tap| (0..channels).map(move |channel| (tap, channel))) {
                 conv.extend(both().map(|row| scale(row) * (weights.conv)(row, channel, tap)));
             }
+            conv.extend(both().map(|row| scale(row) * (weights.condition)(row)));
+            conv.extend(both().map(|row| scale(row) * (weights.conv_bias)(row)));
             pointwise.extend(rows.clone().map(weights.pointwise_bias));
             for channel in 0..channels {
                 pointwise.extend(rows.clone().map(|row| (weights.pointwise)(row, channel)));

@@ -21,6 +21,19 @@ pub unsafe fn biases<S: Simd, const R: usize>(simd: S, weights: &mut *const f32)
     sums
 }
 
+/// Adds the biases of `R` sums and advances `weights` past them.
+///
+/// # Safety
+/// `weights` points to `R` biases.
+#[inline(always)]
+pub unsafe fn add_biases<S: Simd, const R: usize>(simd: S, sums: &mut [S::V; R], weights: &mut *const f32) {
+    // SAFETY: guaranteed by the caller.
+    let biases = unsafe { biases::<S, R>(simd, weights) };
+    for r in 0..R {
+        sums[r] = simd.add(sums[r], biases[r]);
+    }
+}
+
 /// Adds a row of a signal to `R` sums, each with its weight, and advances `weights` past theirs.
 ///
 /// # Safety

@@ -9,7 +9,7 @@ use crate::{
     simd::{
         Op, Simd,
         functions::{Elementwise, LeakyRelu, ScaledTanh, scaled_sigmoid, scaled_tanh},
-        strip::{TILE, add_row, biases},
+        strip::{TILE, add_biases, add_row, biases},
         wide::Wide,
     },
 };
@@ -223,10 +223,8 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
     unsafe fn convolve<S: Simd, const N: usize>(self, simd: S, frame: usize, first: usize, weights: &mut *const f32) {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            let x = simd.load(self.at(self.condition, 0, frame));
-            let mut sums = biases::<S, N>(simd, weights);
-            let mut gates = if F::IS_GATED { biases::<S, N>(simd, weights) } else { sums };
-            add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, x);
+            let mut sums = [simd.splat(0.0); N];
+            let mut gates = sums;
             for &delay in &self.layer.delays {
                 let rows = self.layer.input.delayed_from(frame, delay);
                 let mut from = self.memory.wrapping_add(rows.at).cast_const();
@@ -234,6 +232,13 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
                     add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, simd.load(from));
                     from = from.wrapping_add(rows.stride);
                 }
+            }
+            // These are often larger than the products above, which would be rounded to their precision if they came
+            // first.
+            add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, simd.load(self.at(self.condition, 0, frame)));
+            add_biases::<S, N>(simd, &mut sums, weights);
+            if F::IS_GATED {
+                add_biases::<S, N>(simd, &mut gates, weights);
             }
             for n in 0..N {
                 if F::is_fused::<S>() {
@@ -284,14 +289,13 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let mut sums = biases::<S, N>(simd, weights);
-            for n in 0..N {
-                sums[n] = simd.add(simd.load(self.at(self.input, first + n, frame)), sums[n]);
-            }
             for channel in 0..self.channels() {
                 add_row::<S, N>(simd, &mut sums, weights, simd.load(self.buffer(channel)));
             }
+            // The input is often larger than the sum. If it came first, every product would be rounded to its precision.
             for n in 0..N {
-                simd.store(self.at(next, first + n, frame), sums[n]);
+                let input = simd.load(self.at(self.input, first + n, frame));
+                simd.store(self.at(next, first + n, frame), simd.add(input, sums[n]));
             }
         }
     }
