@@ -37,15 +37,9 @@ pub fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
         let peer = times.next();
         let (median, late) = targets.filter(|_| peer.is_some()).unzip();
         rows.push(Row::new(name.clone(), ours.clone(), peer.clone(), median));
-        rows.push(Row::new(format!("{name}, 99th percentile"), at_99(&ours), peer.as_ref().map(at_99), late));
+        rows.push(Row::new(format!("{name}, 99th percentile"), ours.late(), peer.as_ref().map(Times::late), late));
     }
     Ok(rows)
-}
-
-/// The 99th percentile of the blocks as a result of its own.
-fn at_99(times: &Times) -> Times {
-    let time = times.quantile(0.99);
-    Times { medians: vec![time], all: vec![time] }
 }
 
 fn ours(response: &[f32], frames: usize, level: InstructionSet) -> Result<Engine<'static>> {

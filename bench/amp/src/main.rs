@@ -4,6 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `cabinet` | cabinets, compared with fft-convolver |
+//! | `linear` | a Linear model, compared with fft-convolver |
 //! | `models` | models of each kind, compared with nam-rs |
 //! | `rounds` | alternates between engines and times each block |
 //! | `row` | figures, ratios and targets, and their output |
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod cabinet;
+mod linear;
 mod models;
 mod rounds;
 mod row;
@@ -91,6 +93,7 @@ fn compare(arguments: &Arguments) -> Result<bool> {
     let mut rows = Vec::new();
     // One module for each subject.
     rows.extend(models::rows(arguments)?);
+    rows.extend(linear::rows(arguments)?);
     rows.extend(cabinet::rows(arguments)?);
     print!("{}", row::table(&rows));
     let missed: Vec<&str> = rows.iter().filter(|row| row.is_missed()).map(|row| row.name.as_str()).collect();

@@ -1,8 +1,9 @@
-//! Models of each kind: blocks of 64 frames compared with nam-rs, and four blocks of 16 compared with one of 64.
+//! Models of each kind: blocks of 64 frames compared with nam-rs, four blocks of 16 compared with one of 64, and the
+//! chosen instruction set compared with the next one, which has shorter vectors.
 
 use std::{fs, hint::black_box, path::PathBuf};
 
-use amp::{ModelFile, file::Options};
+use amp::{InstructionSet, ModelFile, file::Options};
 use anyhow::{Context, Result};
 
 use crate::{
@@ -42,8 +43,11 @@ const TIMED_FRAMES: usize = 64;
 const SHORT_BLOCKS_LIMIT: f64 = 1.3;
 
 /// Known ratios above this limit. The fixed cost of a layer and block matters if the layer has few channels and vectors
-/// are long.
-const SHORT_BLOCKS_KNOWN_RATIOS: [(&str, f64); 1] = [("nano", 1.45)];
+/// are long. A direct convolution of 16 frames has only one vector of frames for each value that it loads.
+const SHORT_BLOCKS_KNOWN_RATIOS: [(&str, f64); 2] = [("nano", 1.45), ("Linear 2048", 1.6)];
+
+/// Upper limit for the time with the chosen instruction set, relative to the next one.
+const CHOICE_LIMIT: f64 = 1.0;
 
 /// Measures all selected models.
 pub fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
@@ -57,12 +61,13 @@ pub fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, arguments: &Arguments) -> Result<[Row; 2]> {
+fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, arguments: &Arguments) -> Result<Vec<Row>> {
     let path = vectors().join(file);
     let bytes = fs::read(&path)?;
     let input = input()?;
-    let ours = |frames: usize| -> Result<Engine<'_>> {
-        let mut model = ModelFile::read(&bytes)?.model(Options { slim, instructions: arguments.level })?;
+    let file = ModelFile::read(&bytes)?;
+    let ours = |frames: usize, instructions: InstructionSet| -> Result<Engine<'_>> {
+        let mut model = file.model(Options { slim, instructions })?;
         let (mut timed, mut output) = (input.chunks_exact(TIMED_FRAMES).cycle(), vec![0.0; frames]);
         Ok(Box::new(move || {
             for block in timed.next().unwrap_or_default().chunks_exact(frames) {
@@ -71,20 +76,36 @@ fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, arguments: &
             }
         }))
     };
-    let mut engines = vec![ours(64)?, ours(16)?];
+    let chosen = file.model(Options { slim, instructions: arguments.level })?.instructions();
+    // The portable code is no alternative to another one.
+    let next = InstructionSet::all().into_iter().skip_while(|set| *set != chosen).nth(1);
+    let next = next.filter(|set| set.lanes() < chosen.lanes() && set.lanes() > 4);
+    let mut engines = vec![ours(64, arguments.level)?, ours(16, arguments.level)?];
+    engines.extend(next.map(|set| ours(64, set)).transpose()?);
     if !arguments.ours {
         engines.extend(peer(&String::from_utf8_lossy(&bytes), slim, &input));
     }
     let mut times = alternate(&mut engines, arguments.effort).into_iter();
     let (long, short) = (times.next().unwrap_or_default(), times.next().unwrap_or_default());
+    let of_next = next.and_then(|set| Some((set, times.next()?)));
     let peer = times.next();
     let target = target.filter(|_| peer.is_some());
     let known = SHORT_BLOCKS_KNOWN_RATIOS.iter().find(|known| known.0 == name).map(|known| known.1);
-    Ok([
+    let mut rows = vec![
         Row::new(format!("{name}, 64 frames"), long.clone(), peer, target),
-        Row::new(format!("{name}, four of 16 frames vs one of 64"), short, Some(long), Some(SHORT_BLOCKS_LIMIT))
-            .known(known),
-    ])
+        Row::new(
+            format!("{name}, four of 16 frames vs one of 64"),
+            short,
+            Some(long.clone()),
+            Some(SHORT_BLOCKS_LIMIT),
+        )
+        .known(known),
+    ];
+    rows.extend(of_next.map(|(set, times)| {
+        let name = format!("{name}, {} vs {}", chosen.name(), set.name());
+        Row::new(name, long, Some(times), Some(CHOICE_LIMIT))
+    }));
+    Ok(rows)
 }
 
 /// nam-rs, if it supports the file.
@@ -104,11 +125,12 @@ fn peer<'a>(text: &str, slim: f64, input: &'a [f32]) -> Option<Engine<'a>> {
 }
 
 /// The input signal: that of a test vector, with loud and soft parts.
-fn input() -> Result<Vec<f32>> {
+pub fn input() -> Result<Vec<f32>> {
     let bytes = fs::read(vectors().join("wn_a1_standard.in.f32"))?;
     Ok(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())
 }
 
-fn vectors() -> PathBuf {
+/// The folder of the test vectors.
+pub fn vectors() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../crates/amp/tests/vectors")
 }

@@ -32,6 +32,8 @@ pub type Engine<'a> = Box<dyn FnMut() + 'a>;
 pub struct Times {
     /// Median of each round.
     pub medians: Vec<f64>,
+    /// 99th percentile of each round.
+    pub p99s: Vec<f64>,
     /// The times of all blocks, sorted.
     pub all: Vec<f64>,
 }
@@ -40,6 +42,16 @@ impl Times {
     /// The shortest time.
     pub fn best(&self) -> f64 {
         self.all.first().copied().unwrap_or(f64::NAN)
+    }
+
+    /// The 99th percentiles of the rounds in place of their medians.
+    pub fn late(&self) -> Self {
+        Self { medians: self.p99s.clone(), ..self.clone() }
+    }
+
+    /// The mean time.
+    pub fn mean(&self) -> f64 {
+        self.all.iter().sum::<f64>() / self.all.len() as f64
     }
 
     /// The quantile of the times of all blocks.
@@ -58,6 +70,7 @@ pub fn alternate(engines: &mut [Engine<'_>], effort: Effort) -> Vec<Times> {
             let mut turn = one_turn(&mut engines[index], effort.turn);
             turn.sort_by(f64::total_cmp);
             times[index].medians.push(quantile(&turn, 0.5));
+            times[index].p99s.push(quantile(&turn, 0.99));
             times[index].all.append(&mut turn);
         }
     }
@@ -117,7 +130,11 @@ mod tests {
         let effort = Effort { rounds: 2, turn: Duration::ZERO };
         let times = alternate(&mut [engine('a'), engine('b'), engine('c')], effort);
         assert_eq!(*order.borrow(), ['a', 'b', 'c', 'b', 'c', 'a']);
-        assert!(times.iter().all(|times| times.medians.len() == 2 && times.all.len() == 2 * MIN_BLOCKS));
+        assert!(
+            times
+                .iter()
+                .all(|times| times.medians.len() == 2 && times.p99s.len() == 2 && times.all.len() == 2 * MIN_BLOCKS)
+        );
     }
 
     #[test]

@@ -40,11 +40,13 @@ impl Row {
         most.is_some_and(|most| quantile(&self.ratios, 0.5) > most * (1.0 + MARGIN))
     }
 
-    fn cells(&self) -> [String; 8] {
-        let times = |times: &Times| [format!("{:.2}", times.best()), format!("{:.2}", times.quantile(0.5))];
-        let none = || ["-".to_owned(), "-".to_owned()];
-        let ([best, median], [peer_best, peer_median]) =
-            (times(&self.ours), self.peer.as_ref().map_or_else(none, times));
+    fn cells(&self) -> [String; COLUMNS] {
+        let times = |times: &Times| {
+            [times.best(), times.quantile(0.5), times.mean(), times.quantile(0.99)].map(|time| format!("{time:.2}"))
+        };
+        let none = || std::array::from_fn(|_| "-".to_owned());
+        let [best, median, mean, p99] = times(&self.ours);
+        let [peer_best, peer_median, peer_mean, peer_p99] = self.peer.as_ref().map_or_else(none, times);
         let ratio = |share: f64| quantile(&self.ratios, share);
         let (middle, spread) = match self.ratios.is_empty() {
             true => ("-".to_owned(), "-".to_owned()),
@@ -59,13 +61,20 @@ impl Row {
             };
             format!("<= {target}  {met}")
         });
-        [self.name.clone(), best, median, peer_best, peer_median, middle, spread, target]
+        let name = self.name.clone();
+        [name, best, median, mean, p99, peer_best, peer_median, peer_mean, peer_p99, middle, spread, target]
     }
 }
 
+/// Number of columns.
+const COLUMNS: usize = HEAD.len();
+/// Headings of the columns.
+const HEAD: [&str; 12] =
+    ["", "best us", "median", "mean", "p99", "peer best", "median", "mean", "p99", "ratio", "quartiles", "target"];
+
 /// Formats all rows in columns.
 pub fn table(rows: &[Row]) -> String {
-    let head = ["", "best us", "median", "peer best", "median", "ratio", "quartiles", "target"].map(str::to_owned);
+    let head = HEAD.map(str::to_owned);
     let lines: Vec<_> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or_default();
     let mut text = String::new();
@@ -73,7 +82,7 @@ pub fn table(rows: &[Row]) -> String {
         text += &format!("{:<1$}", line[0], width(0));
         for (column, cell) in line.iter().enumerate().skip(1) {
             text += &match column {
-                7 => format!("  {cell}"),
+                column if column + 1 == COLUMNS => format!("  {cell}"),
                 _ => format!("  {cell:>0$}", width(column)),
             };
         }
@@ -102,11 +111,13 @@ mod tests {
 
     #[test]
     fn misses_a_target_beyond_the_margin() {
-        assert!(!row(&[1.0, 5.0, 9.0]).is_missed() && row(&[1.0, 5.0, 9.0]).cells()[7].ends_with("yes"));
-        assert!(!row(&[1.0, 5.5, 9.0]).is_missed() && row(&[1.0, 5.5, 9.0]).cells()[7].ends_with("within noise"));
+        assert!(!row(&[1.0, 5.0, 9.0]).is_missed() && row(&[1.0, 5.0, 9.0]).cells()[COLUMNS - 1].ends_with("yes"));
+        assert!(
+            !row(&[1.0, 5.5, 9.0]).is_missed() && row(&[1.0, 5.5, 9.0]).cells()[COLUMNS - 1].ends_with("within noise")
+        );
         let known = row(&[1.0, 6.0, 9.0]).known(Some(0.6));
-        assert!(!known.is_missed() && known.cells()[7].ends_with("no, known"));
+        assert!(!known.is_missed() && known.cells()[COLUMNS - 1].ends_with("no, known"));
         assert!(row(&[1.0, 8.0, 9.0]).known(Some(0.6)).is_missed());
-        assert!(row(&[1.0, 6.0, 9.0]).is_missed() && row(&[1.0, 6.0, 9.0]).cells()[7].ends_with("NO"));
+        assert!(row(&[1.0, 6.0, 9.0]).is_missed() && row(&[1.0, 6.0, 9.0]).cells()[COLUMNS - 1].ends_with("NO"));
     }
 }
