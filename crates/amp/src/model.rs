@@ -100,7 +100,7 @@ impl Model {
         self.net.turn(knob, value.clamp(0.0, 1.0));
     }
 
-    /// Number of multiply-adds per frame.
+    /// Number of multiplications by weights per frame; of a partitioned convolution also those of its transforms.
     #[must_use]
     pub fn work(&self) -> u64 {
         self.net.work()

@@ -33,7 +33,7 @@ pub trait Net: Send {
     /// reset. Ignored if the network has no such knob.
     fn turn(&mut self, _knob: usize, _value: f32) {}
 
-    /// Number of multiply-adds per frame.
+    /// Number of multiplications by weights per frame; of a partitioned convolution also those of its transforms.
     fn work(&self) -> u64;
 
     /// The instruction set that computes the network.

@@ -111,7 +111,7 @@ impl ConvNet {
             output: layout.rows(plan.outputs),
             memory: layout.memory(),
             prewarm_frames: 1 + plan.dilations.iter().sum::<usize>() * (TAPS - 1),
-            work: plan.weights(),
+            work: plan.shapes().chain([plan.head()]).map(|shape| shape.multiplications()).sum(),
         })
     }
 }

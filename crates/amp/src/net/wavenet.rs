@@ -80,7 +80,7 @@ impl WaveNet {
             output: layout.rows(slimmed.outputs()),
             memory: layout.memory(),
             prewarm_frames: prewarm_before + slimmed.receptive_field(),
-            work: work_before + slimmed.weights(),
+            work: work_before + slimmed.multiplications(),
         })
     }
 }

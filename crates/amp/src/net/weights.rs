@@ -50,6 +50,11 @@ impl ConvShape {
         of_taps.saturating_add(if self.bias { outputs } else { 0 })
     }
 
+    /// Number of multiplications per frame.
+    pub fn multiplications(&self) -> u64 {
+        Self { bias: false, ..*self }.weights()
+    }
+
     /// Checks that the channels can be divided into the groups.
     ///
     /// # Errors

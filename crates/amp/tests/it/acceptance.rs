@@ -62,7 +62,7 @@ fn nam_file(changes: &Value) -> Value {
     with(serde_json::from_slice(&bytes("linear_64.nam")).unwrap(), "", changes)
 }
 
-/// Networks of two sizes, of which the second one has another sample rate than the file.
+/// A container whose second network has another sample rate than the file.
 fn container_of_two_rates() -> Value {
     let model = |rate: f64| nam_file(&json!({ "sample_rate": rate }));
     let submodels =

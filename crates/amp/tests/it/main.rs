@@ -104,7 +104,8 @@ fn every_model_is_exact_with_every_instruction_set() {
             let error = squares(&mut played.iter().zip(&expected).map(|(a, b)| f64::from(a - b)));
             let signal = squares(&mut expected.iter().map(|&b| f64::from(b)));
             assert!(error / signal <= 1e-10, "{name}: error to signal {:e}", error / signal);
-            println!("{name}: {worst:.1e}, {:.1e}", error / signal);
+            let peak = expected.iter().fold(0.0, |peak: f64, &b| peak.max(f64::from(b).abs()));
+            println!("{name}: {:.1e} of the peak, {:.1e} of the signal (RMS)", worst / peak, (error / signal).sqrt());
         }
     }
 }
@@ -178,6 +179,30 @@ fn models_reproduce_the_examples_in_their_files() {
         let worst = errors.fold(0.0, f32::max);
         assert!(worst <= 3e-6, "{name} (skip {}): {worst:e}", example.in_skip);
     }
+}
+
+/// Biases, the scale of the output and unused weights are no multiplications.
+#[test]
+fn the_work_is_the_number_of_multiplications() {
+    let standard = {
+        let first = 16 + 10 * (16 * 16 * 3 + 16 + 16 * 16) + 16 * 8;
+        // The last layer has no 1x1 convolution.
+        first + 16 * 8 + 10 * (8 * 8 * 3 + 8) + 9 * 8 * 8 + 8
+    };
+    let convolved_in_partitions = 512 + 16 + 14 + 4 * 6;
+    for (name, work) in [
+        ("wn_a1_standard.nam", standard),
+        ("lstm_1x16.nam", 4 * 16 * 17 + 16),
+        ("guitarml_lstm20.json", 4 * 20 * 21 + 20),
+        ("linear_64.nam", 64),
+        ("linear_2048.nam", convolved_in_partitions),
+    ] {
+        let model = ModelFile::read(&bytes(name)).unwrap().model(Options::default()).unwrap();
+        assert_eq!(model.work(), work, "{name}");
+    }
+    let gru = guitarml::GRU.file(&guitarml::GRU.weights()).to_string();
+    let model = ModelFile::read(gru.as_bytes()).unwrap().model(Options::default()).unwrap();
+    assert_eq!(model.work(), 3 * 9 * 10 + 9);
 }
 
 #[test]

@@ -145,10 +145,12 @@ impl Plan {
         }
     }
 
-    /// Number of multiply-adds per frame.
+    /// Number of multiplications by weights per frame.
     pub fn work(&self) -> u64 {
         let weights = match self {
-            Self::Lstm(weights) | Self::Gru(weights) => weights.weights.len(),
+            Self::Lstm(weights) => weights.weights.len(),
+            // A quarter of the weights are zeros between inputs or units and the other sum of the candidate.
+            Self::Gru(weights) => weights.weights.len() / 4 * 3,
             Self::Dense(dense) => dense.weights.len(),
             Self::Conv(conv) => conv.dense.weights.len(),
             Self::Activation(_) => 0,

@@ -54,10 +54,22 @@ impl Plan {
 
     /// Number of weights in the file.
     pub fn weights(&self) -> u64 {
-        let of_arrays: u64 = self.arrays.iter().map(|array| array.weights(self.condition)).fold(0, u64::saturating_add);
-        let of_head: u64 = self.head.iter().flat_map(|head| &head.convs).map(ConvShape::weights).sum();
         // The last weight scales the output.
-        of_arrays.saturating_add(of_head).saturating_add(1)
+        self.convs().map(|shape| shape.weights()).fold(1, u64::saturating_add)
+    }
+
+    /// Number of multiplications by weights per frame.
+    pub fn multiplications(&self) -> u64 {
+        let all: u64 = self.convs().map(|shape| shape.multiplications()).sum();
+        // The 1x1 convolution of the last layer has no next layer and is not computed.
+        let last = self.arrays.last().and_then(|array| array.shapes(array.layers.last()?, self.condition).layer1x1);
+        all - last.map_or(0, |shape| shape.multiplications())
+    }
+
+    /// All convolutions.
+    fn convs(&self) -> impl Iterator<Item = ConvShape> {
+        let of_arrays = self.arrays.iter().flat_map(|array| array.convs(self.condition));
+        of_arrays.chain(self.head.iter().flat_map(|head| &head.convs).copied())
     }
 
     /// Number of input frames that one output frame depends on, including the current one.

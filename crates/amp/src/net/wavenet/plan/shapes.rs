@@ -119,10 +119,9 @@ impl Array {
         })
     }
 
-    /// Number of weights and biases.
-    pub fn weights(&self, condition: usize) -> u64 {
-        let of_layer = |layer: &Layer| self.shapes(layer, condition).weights();
-        let ends = ConvShape::pointwise(self.inputs, self.channels, false).weights() + self.head.weights();
-        self.layers.iter().map(of_layer).fold(ends, u64::saturating_add)
+    /// All convolutions of the array.
+    pub fn convs(&self, condition: usize) -> impl Iterator<Item = ConvShape> {
+        let of_layers = self.layers.iter().flat_map(move |layer| self.shapes(layer, condition).all()).flatten();
+        of_layers.chain([ConvShape::pointwise(self.inputs, self.channels, false), self.head])
     }
 }
