@@ -97,12 +97,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Latency from input to output, frames: the buffers of the card, or the latencies that JACK knows.
+    /// Latency from input to output, frames: the buffers of the card, or the latencies that JACK knows. `None` if the
+    /// JACK ports are not connected.
     #[must_use]
-    pub fn latency_frames(&self) -> u32 {
+    pub fn latency_frames(&self) -> Option<u32> {
         match &self.driver {
-            Driver::Own { card, .. } => card.buffer_frames(),
-            Driver::Jack(session) => session.as_ref().map_or(0, Session::latency_frames),
+            Driver::Own { card, .. } => Some(card.buffer_frames()),
+            Driver::Jack(session) => session.as_ref().and_then(Session::latency_frames),
         }
     }
 

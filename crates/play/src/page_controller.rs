@@ -173,9 +173,13 @@ impl Playing {
 
     /// Describes the device, the latency and the policy.
     fn describe_stream(&self) -> String {
-        let latency_frames = f64::from(self.engine.latency_frames()) + self.controls.delay() as f64;
-        let latency_ms = latency_frames / f64::from(self.controls.rate_hz()) * 1e3;
-        format!("{}, {latency_ms:.2} ms, {}", self.engine.describe(), self.engine.grant().policy)
+        let latency_ms =
+            |frames: u32| (f64::from(frames) + self.controls.delay() as f64) / f64::from(self.controls.rate_hz()) * 1e3;
+        let latency = match self.engine.latency_frames() {
+            Some(frames) => format!("{:.2} ms", latency_ms(frames)),
+            None => "not connected".to_owned(),
+        };
+        format!("{}, {latency}, {}", self.engine.describe(), self.engine.grant().policy)
     }
 
     /// The meter reading for the page.

@@ -36,8 +36,8 @@ pub struct Status {
     pub device: String,
     /// Time since the beginning.
     pub elapsed: Duration,
-    /// Latency from input to output.
-    pub latency: Latency,
+    /// Latency from input to output; `None` if the JACK ports are not connected.
+    pub latency: Option<Latency>,
     /// Load; the recent maximum is the one since the last snapshot.
     pub load: Load,
     /// Mean load since the last snapshot, as a fraction of a period.
@@ -64,8 +64,8 @@ pub struct Latency {
 pub struct Summary {
     /// The card or JACK server with its settings.
     pub device: String,
-    /// Latency from input to output.
-    pub latency: Latency,
+    /// Latency from input to output; `None` if the JACK ports are not connected.
+    pub latency: Option<Latency>,
     /// Total load.
     pub load: Load,
     /// Why it ended.
@@ -136,9 +136,9 @@ impl PlaySession {
         Summary { device, latency, load, end, muted: self.muted }
     }
 
-    fn latency(&self) -> Latency {
-        let frames = u64::from(self.engine.latency_frames()) + self.controls.delay() as u64;
-        Latency { frames, seconds: frames as f64 / f64::from(self.controls.rate_hz()) }
+    fn latency(&self) -> Option<Latency> {
+        let frames = u64::from(self.engine.latency_frames()?) + self.controls.delay() as u64;
+        Some(Latency { frames, seconds: frames as f64 / f64::from(self.controls.rate_hz()) })
     }
 
     fn read_load(&mut self) {

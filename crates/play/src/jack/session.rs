@@ -65,9 +65,9 @@ impl Session {
         self.client.set_delay(jack_frames(delay));
     }
 
-    /// Latency from the input of the card to its output, frames.
-    pub fn latency_frames(&self) -> u32 {
-        self.client.latency_frames()
+    /// Latency from the input of the card to its output, frames. `None` if the input or the outputs are not connected.
+    pub fn latency_frames(&self) -> Option<u32> {
+        self.client.is_connected().then(|| self.client.latency_frames())
     }
 
     pub fn describe(&self) -> String {

@@ -67,7 +67,7 @@ fn measure(options: &LatencyLoop) -> anyhow::Result<(SoundLoop, Load)> {
     let (player, mut recorder) = loopback::loopback(round_frames, options.rounds as usize);
     let engine = sound::start(ready, Box::new(player))?;
     let rounds = rounds(options, &engine, &mut recorder, round_frames);
-    let (computed_samples, setup) = (u64::from(engine.latency_frames()), engine.describe());
+    let (computed_samples, setup) = (u64::from(engine.latency_frames().unwrap_or_default()), engine.describe());
     let (load, end) = engine.stop();
     sound::check(end)?;
     let result = SoundLoop {

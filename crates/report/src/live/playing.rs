@@ -30,10 +30,8 @@ pub struct Playing {
     pub card: String,
     /// Time since the start, ns.
     pub elapsed_ns: u64,
-    /// Latency of the buffers from input to output, ns.
-    pub latency_ns: u64,
-    /// The same latency in frames.
-    pub latency_frames: u64,
+    /// Latency of the buffers from input to output, frames and ns; `None` if the ports are not connected.
+    pub latency: Option<(u64, u64)>,
     /// Duration of a period, ns.
     pub period_ns: u64,
     /// Mean share of a period used for processing since the last update.
@@ -157,7 +155,7 @@ fn db(peak: f32) -> f32 {
 }
 
 fn level(peak: f32) -> String {
-    if peak > 0.0 { format!("{:.1} dB", db(peak)) } else { "silent".to_owned() }
+    if peak > 0.0 { format!("{:.1} dB", db(peak)) } else { "-inf dB".to_owned() }
 }
 
 fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
@@ -174,11 +172,15 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
         vec![(Ink::Title, one_line(&playing.what)), (Ink::Quiet, format!("  {}  {time}", one_line(&playing.card)))],
         vec![
             (Ink::Plain, "latency  ".to_owned()),
+            match playing.latency {
+                Some((frames, ns)) => (Ink::Accent, format!("{} frames, {}", grouped(frames), format_unsigned_ns(ns))),
+                None => (Ink::Doubt, "unknown".to_owned()),
+            },
             (
-                Ink::Accent,
-                format!("{} frames, {}", grouped(playing.latency_frames), format_unsigned_ns(playing.latency_ns)),
+                Ink::Quiet,
+                if playing.latency.is_some() { "  of the buffers" } else { ": the JACK ports are not connected" }
+                    .to_owned(),
             ),
-            (Ink::Quiet, "  of the buffers".to_owned()),
         ],
         vec![
             (Ink::Plain, "load     ".to_owned()),
@@ -264,8 +266,7 @@ mod tests {
             what: "crunch (2 of 5)".to_owned(),
             card: "hw:USB, 2 periods of 64 frames at 48000 Hz".to_owned(),
             elapsed_ns: 83_400_000_000,
-            latency_ns: 2_666_666,
-            latency_frames: 128,
+            latency: Some((128, 2_666_666)),
             period_ns: 1_333_333,
             share: 0.234,
             most_share: 0.41,
@@ -297,9 +298,15 @@ mod tests {
             Playing { peaks: [0.0; 2], note: None, gate_is_open: false, muted: Some("a.nam".to_owned()), ..example() };
         let text = drawn(80, &playing, false);
         assert!(
-            text.contains("a.nam is muted") && text.contains("silent  gate closed") && text.ends_with("tuner    -"),
+            text.contains("a.nam is muted") && text.contains("-inf dB  gate closed") && text.ends_with("tuner    -"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn an_unknown_latency_is_not_0() {
+        let text = drawn(80, &Playing { latency: None, ..example() }, false);
+        assert!(text.contains("latency  unknown: the JACK ports are not connected"), "{text}");
     }
 
     #[test]

@@ -158,6 +158,14 @@ impl Client {
         latency(self.input, CAPTURE).saturating_add(out[0].max(out[1]))
     }
 
+    /// True if something is connected to the input and to an output.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        // SAFETY: the ports are our own.
+        let is_connected = |port: &*mut RawPort| unsafe { (self.library.port_connected)(*port) > 0 };
+        is_connected(&self.input) && self.outputs.iter().any(is_connected)
+    }
+
     /// Sets the frames by which processing delays the outputs. On a change the server recomputes all latencies. May
     /// block; must not be called on the server's thread.
     pub fn set_delay(&self, frames: u32) {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ::play::{
     ChainPlayer, PlaySession, PresetBank,
-    play_session::{MUTED, Status, Summary},
+    play_session::{Latency, MUTED, Status, Summary},
     preset_bank::{BankError, file_stem},
 };
 use record::grouped;
@@ -71,8 +71,7 @@ fn playing(status: Status) -> Playing {
         what: status.preset,
         card: status.device,
         elapsed_ns: nanoseconds(status.elapsed),
-        latency_ns: nanoseconds(Duration::from_secs_f64(latency.seconds)),
-        latency_frames: latency.frames,
+        latency: latency.map(|Latency { frames, seconds }| (frames, nanoseconds(Duration::from_secs_f64(seconds)))),
         period_ns: load.period_ns,
         share: status.share,
         most_share: load.recent_max_share.into(),
@@ -96,12 +95,15 @@ fn print(summary: &Summary) -> anyhow::Result<()> {
     let max = load.max_share * 100.0;
     output::stdout(|out| {
         writeln!(out, "played   {} periods: {device}", grouped(load.periods))?;
-        writeln!(
-            out,
-            "latency  {} frames, {:.2} ms, computed; `punctual latency loop` measures the round trip",
-            grouped(latency.frames),
-            latency.seconds * 1e3
-        )?;
+        match latency {
+            Some(Latency { frames, seconds }) => writeln!(
+                out,
+                "latency  {} frames, {:.2} ms, computed; `punctual latency loop` measures the round trip",
+                grouped(*frames),
+                seconds * 1e3
+            )?,
+            None => writeln!(out, "latency  unknown, because the JACK ports are not connected")?,
+        }
         writeln!(
             out,
             "load     {mean:.1} % of a period, at most {max:.0} %; {} periods took longer than a period",

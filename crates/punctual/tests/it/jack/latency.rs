@@ -103,6 +103,16 @@ fn other_clients_see_the_latency_of_each_preset() {
 }
 
 #[test]
+fn the_latency_of_unconnected_ports_is_unknown() {
+    let Some(server) = Server::start("alone") else { return };
+    let scratch = identity_models();
+    let playing = server.start_command(&scratch, "amp play --device jack:none --model own.nam --quiet");
+    wait_until("the client plays", || server.connections().contains("punctual:right"));
+    let stdout = end(playing);
+    assert!(stdout.contains("latency  unknown, because the JACK ports are not connected"), "{stdout}");
+}
+
+#[test]
 fn the_reported_latency_is_the_measured_one() {
     let Some(server) = Server::start("heard") else { return };
     let scratch = identity_models();
