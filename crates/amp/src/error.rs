@@ -50,6 +50,9 @@ pub enum LoadError {
     /// The network exceeds a limit.
     #[error("the network is too large for real time: {0}; choose a smaller model")]
     TooLarge(String),
+    /// The network has more inputs than the signal and two knobs: their number.
+    #[error("the network has {0} inputs, only the signal and 2 knobs are supported; choose another model")]
+    TooManyInputs(i64),
     /// The network has several inputs or outputs.
     #[error("the network has {count} {what}, only 1 is supported; choose a model with one input and one output")]
     NotOne {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{
     About, Format, ModelFile, finite,
     nam::{MAX_CHANNELS, MAX_LAYERS, one_signal, size},
-    network::{Network, RecurrentConfig},
+    network::{Network, RecurrentConfig, inputs},
     number::{Whole, number},
 };
 use crate::{
@@ -19,8 +19,6 @@ use crate::{
 
 /// Sample rate of all GuitarML models, Hz; the files do not contain it.
 const SAMPLE_RATE: f64 = 44_100.0;
-/// The signal and two knobs.
-const MAX_INPUTS: usize = 3;
 
 #[derive(Deserialize)]
 struct File<'a> {
@@ -92,7 +90,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     }
     let unit = data.unit()?;
     one_signal("outputs", data.output_size)?;
-    let inputs = size("input_size", data.input_size, MAX_INPUTS)?;
+    let inputs = inputs("input_size", data.input_size)?;
     let units = size("hidden_size", data.hidden_size, MAX_CHANNELS)?;
     let count = size("num_layers", data.num_layers, MAX_LAYERS)?;
     let parameters = Parameters { of_name: state_dict, without_biases: is_no(data.bias_fl) };

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::{
     About, Format, ModelFile, finite,
     nam::{MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, MAX_TAPS, length, size},
-    network::{MAX_VALUES, Network, RecurrentConfig},
+    network::{MAX_VALUES, Network, RecurrentConfig, inputs},
     number::{Whole, number},
 };
 use crate::{
@@ -19,8 +19,6 @@ use crate::{
 
 /// Sample rate of files without one, Hz.
 const SAMPLE_RATE: f64 = 48_000.0;
-/// The signal and two knobs.
-const MAX_INPUTS: usize = 3;
 /// Number of frames of silence with which AIDA-X prewarms a model.
 const PREWARM_FRAMES: usize = 2048;
 
@@ -84,7 +82,7 @@ type Rows = Vec<Vec<f32>>;
 
 pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let file: File<'_> = serde_json::from_str(text)?;
-    let inputs = size("in_shape", last(&file.in_shape).unwrap_or(Whole(1)), MAX_INPUTS)?;
+    let inputs = inputs("in_shape", last(&file.in_shape).unwrap_or(Whole(1)))?;
     length("the number of layers", &file.layers, MAX_LAYERS)?;
     let mut layers = Vec::new();
     // Number of values that are not weights in the file.

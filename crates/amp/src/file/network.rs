@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{Options, finite, nam};
+use super::{Options, finite, nam, number::Whole};
 use crate::{
     convert::whole,
     error::LoadError,
@@ -174,6 +174,20 @@ impl Network {
                 network.net(full_size, sample_rate)?
             }
         })
+    }
+}
+
+/// The signal and two knobs.
+const MAX_INPUTS: i64 = 3;
+
+/// Checks the number of inputs of a recurrent network.
+///
+/// # Errors
+/// [`LoadError::BadDimension`], [`LoadError::TooManyInputs`].
+pub fn inputs(name: &str, count: Whole) -> Result<usize, LoadError> {
+    match count.0 {
+        ..=MAX_INPUTS => nam::size(name, count, nam::MAX_CHANNELS),
+        count => Err(LoadError::TooManyInputs(count)),
     }
 }
 

@@ -150,6 +150,7 @@ fn malformed_files_are_rejected_with_the_right_error() {
             LoadError::WeightsTooMany { .. } => "weights_too_many",
             LoadError::WeightNotFinite(_) => "weight_not_finite",
             LoadError::NotOne { .. } => "not_one",
+            LoadError::TooManyInputs(_) => "too_many_inputs",
         };
         // JSON has no NaN, so it is reported as invalid JSON.
         let expected = if bad.report == "weight_not_finite" { "not_json" } else { &bad.report };
