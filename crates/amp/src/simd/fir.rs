@@ -43,10 +43,10 @@ impl Op for Fir<'_> {
             // last weight. The number of weights is a multiple of [`SUMS`], and so of both numbers of partial sums.
             unsafe {
                 frame += S::LANES
-                    * match (left, S::LANES) {
-                        (4.., 16) => tile::<S, 4, 4, 7>(simd, window, weights, out),
-                        (2.., 16) => tile::<S, 2, 4, 5>(simd, window, weights, out),
-                        (_, 16) => tile::<S, 1, 4, 4>(simd, window, weights, out),
+                    * match (left, S::CONCURRENT_VECTORS) {
+                        (4.., 4) => tile::<S, 4, 4, 7>(simd, window, weights, out),
+                        (2.., 4) => tile::<S, 2, 4, 5>(simd, window, weights, out),
+                        (_, 4) => tile::<S, 1, 4, 4>(simd, window, weights, out),
                         (4.., _) => tile::<S, 4, 2, 5>(simd, window, weights, out),
                         (2.., _) => tile::<S, 2, 2, 3>(simd, window, weights, out),
                         _ => tile::<S, 1, 2, 2>(simd, window, weights, out),
@@ -126,8 +126,10 @@ mod tests {
             let mut whole = [0.0; 96];
             fir(instructions, &window, &weights, &mut whole);
             for (frame, value) in whole.iter().enumerate() {
-                let exact: f32 = weights.iter().zip(&window[frame..]).map(|(weight, x)| weight * x).sum();
-                assert!((value - exact).abs() < 1e-6, "{} {frame}", instructions.name());
+                let products =
+                    weights.iter().zip(&window[frame..]).map(|(&weight, &x)| f64::from(weight) * f64::from(x));
+                let error = f64::from(*value) - products.sum::<f64>();
+                assert!(error.abs() < 1e-6, "{} {frame}: {error:e}", instructions.name());
             }
             for step in [16, 32, 48] {
                 let mut part = vec![0.0; step];
