@@ -34,7 +34,7 @@ pub(crate) fn take(
         None => tune::apply(root, settings)?,
     };
     for refused in tuning.refused() {
-        let Refused { id, reason, is_whole } = refused;
+        let Refused { id, reason, is_whole, .. } = refused;
         if *is_whole {
             let text = format!("the setting {id} was not applied: {reason}");
             validity::add(record, "setting.refused", text, "follow that advice, or leave out this --setting");

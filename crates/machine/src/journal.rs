@@ -434,6 +434,14 @@ pub(crate) fn entries_of(root: &Root, purpose: Purpose) -> usize {
     own.map(|document| document.undo.len()).sum()
 }
 
+/// The affinities that settings in force have changed since boot.
+pub(crate) fn kept_masks(root: &Root) -> Vec<Masks> {
+    let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());
+    let kept = journals.filter(|document| document.purpose == Purpose::KeptTuning && document.is_of_this_boot(root));
+    let masks = |undo: Undo| if let Undo::Masks(masks) = undo { Some(masks) } else { None };
+    kept.flat_map(|document| document.undo.into_iter().filter_map(masks)).collect()
+}
+
 pub(crate) fn restore_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, RestoreError> {
     restore_each(ops, |purpose| !purpose.is_kept())
 }

@@ -113,8 +113,11 @@ pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -
     let dynamic =
         words.contains(&"PREEMPT_DYNAMIC") || config.as_ref().is_some_and(|config| config.has("PREEMPT_DYNAMIC"));
     if dynamic {
+        // x86 and arm64 kernels from 7.0 on have two modes less, and ignore their arguments (commit f2fa6cc736ef).
+        let has_all = release.as_deref().and_then(version).is_none_or(|version| version < (7, 0));
+        let is_mode = |mode: &&str| ARGUMENTS.contains(mode) && (has_all || !matches!(*mode, "none" | "voluntary"));
         let words = cmdline.unwrap_or_default().split_whitespace();
-        let mut modes = words.filter_map(|word| word.strip_prefix("preempt=")).filter(|mode| ARGUMENTS.contains(mode));
+        let mut modes = words.filter_map(|word| word.strip_prefix("preempt=")).filter(is_mode);
         // The last argument takes effect.
         if let Some(mode) = modes.next_back() {
             return found(mode, format!("/proc/cmdline = preempt={mode}"));
@@ -266,6 +269,15 @@ mod tests {
         assert_eq!(model(&[config], DYNAMIC_BUILD, "quiet preempt=lazy preempt=full"), "full");
         assert_eq!(model(&[config], DYNAMIC_BUILD, "preempt=nonsense"), "none");
         assert_eq!(model(&[], DYNAMIC_BUILD, "quiet"), DYNAMIC);
+        for (release, argument, expected) in [
+            ("6.19.3", "preempt=none", "none"),
+            ("7.0.0", "preempt=none", DYNAMIC),
+            ("7.1.2", "preempt=lazy preempt=voluntary", "lazy"),
+            ("7.1.2", "preempt=full", "full"),
+        ] {
+            let release = ("proc/sys/kernel/osrelease", release);
+            assert_eq!(model(&[release], DYNAMIC_BUILD, argument), expected, "{argument}");
+        }
         assert_eq!(model(&[("proc/config.gz", "")], DYNAMIC_BUILD, ""), DYNAMIC);
     }
 

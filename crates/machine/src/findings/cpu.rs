@@ -443,7 +443,10 @@ fn resctrl(context: &CheckContext) -> Finding {
     if context.root.exists(&format!("{MOUNT}/schemata")) {
         let folders = context.root.list(MOUNT);
         let is_group = |name: &&String| context.root.exists(&format!("{MOUNT}/{name}/schemata"));
-        let title = format!("cache is divided into {} groups", folders.iter().filter(is_group).count() + 1);
+        let title = match folders.iter().filter(is_group).count() {
+            0 => "the CPU can reserve cache; not in use".to_owned(),
+            others => format!("cache is divided into {} groups", others + 1),
+        };
         return ok(ID, title, context.evidence(&format!("{MOUNT}/schemata")));
     }
     let Some(cpuinfo) = context.root.read("proc/cpuinfo") else {

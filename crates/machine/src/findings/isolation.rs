@@ -106,6 +106,13 @@ fn isolation_effect(context: &CheckContext) -> Finding {
         words.push(format!("{argument}={value}"));
     }
     if words.is_empty() {
+        if let Some(value) = context.boot_argument("isolcpus") {
+            let written = format!("/{CMDLINE} = isolcpus={value}");
+            return match cpus_of(context, value) {
+                Some(_) => not_applicable(ID, "isolcpus does not isolate here: it has flags without domain", written),
+                None => warn(ID, format!("the kernel ignores isolcpus={value}"), written).because(WHY, REMEDY),
+            };
+        }
         return not_applicable(ID, "no CPU is isolated at boot", "/proc/cmdline: no isolcpus, no nohz_full");
     }
     ok(ID, "the isolation requested at boot is in effect", format!("/{CMDLINE} = {}", words.join(" ")))

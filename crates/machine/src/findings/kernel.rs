@@ -242,9 +242,7 @@ fn clock_source(context: &CheckContext) -> Finding {
 fn timer_resolution(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.timers";
     const WHY: &str = "A thread wakes at the next tick, up to 10 ms late.";
-    // The kernel looks at the first letters of such a value.
-    let is_off = |value: &&str| ["0", "n", "of"].iter().any(|off| value.to_ascii_lowercase().starts_with(off));
-    if let Some(value) = context.boot_argument("highres").filter(is_off) {
+    if let Some(value) = timers_switched_off(context) {
         return fail(ID, "high-resolution timers are switched off", format!("/proc/cmdline = highres={value}"))
             .because(WHY, format!("remove the kernel argument: `highres={value}`"))
             .permanent();
@@ -259,18 +257,35 @@ fn timer_resolution(context: &CheckContext) -> Finding {
         .permanent()
 }
 
+/// The value of the argument that switches high-resolution timers off; `None` without it.
+fn timers_switched_off<'a>(context: &'a CheckContext) -> Option<&'a str> {
+    // The kernel looks at the first letters of such a value.
+    let is_off = |value: &&str| ["0", "n", "of"].iter().any(|off| value.to_ascii_lowercase().starts_with(off));
+    context.boot_argument("highres").filter(is_off)
+}
+
 /// With high-resolution timers the tick does not limit how exact a wake-up is.
 fn tick(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.tick";
     let Some(config) = context.config() else { return no_config(context, ID) };
     let read = config.evidence(&["HZ", "HIGH_RES_TIMERS"]);
+    let switched_off = timers_switched_off(context);
     match config.value("HZ") {
-        Some(hz) if config.has("HIGH_RES_TIMERS") => {
+        Some(hz) if config.has("HIGH_RES_TIMERS") && switched_off.is_none() => {
             ok(ID, format!("{hz} ticks a second, which do not limit the timers"), read)
         }
-        Some(hz) => warn(ID, format!("timers with the resolution of {hz} ticks a second"), read)
-            .because("A thread wakes at the next tick.", "install a kernel built with CONFIG_HIGH_RES_TIMERS=y")
-            .permanent(),
+        Some(hz) => {
+            let (read, remedy) = match switched_off {
+                Some(value) => (
+                    format!("{read}; /proc/cmdline = highres={value}"),
+                    format!("remove the kernel argument: `highres={value}`"),
+                ),
+                None => (read, "install a kernel built with CONFIG_HIGH_RES_TIMERS=y".to_owned()),
+            };
+            warn(ID, format!("timers with the resolution of {hz} ticks a second"), read)
+                .because("A thread wakes at the next tick.", remedy)
+                .permanent()
+        }
         None => unknown(ID, "frequency of the tick not known", read),
     }
 }

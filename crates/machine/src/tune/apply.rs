@@ -70,6 +70,8 @@ pub struct Refused {
     pub reason: String,
     /// True if nothing of the setting was changed; false if the rest of it is in force.
     pub is_whole: bool,
+    /// True if the drivers keep all that would change, such as the interrupts that they manage.
+    pub is_by_drivers: bool,
 }
 
 /// Settings that were changed until this is released or dropped. After SIGKILL the journal undoes them. Only one process of
@@ -243,14 +245,28 @@ fn apply_each(journal: &mut Journal, settings: &[Setting]) -> Result<(Vec<Settin
                 applied.push(done);
                 refused.extend(part);
             }
-            Err(reason) => refused.push(Refused { id: setting.id, reason, is_whole: true }),
+            Err(Unchanged { reason, is_by_drivers }) => {
+                refused.push(Refused { id: setting.id, reason, is_whole: true, is_by_drivers });
+            }
         }
     }
     Ok((applied, refused))
 }
 
 /// A setting as it was applied, with the part that the kernel refused; or the reason why nothing of it was changed.
-type Outcome = Result<(Setting, Option<Refused>), String>;
+type Outcome = Result<(Setting, Option<Refused>), Unchanged>;
+
+/// Nothing of a setting was changed.
+struct Unchanged {
+    reason: String,
+    is_by_drivers: bool,
+}
+
+impl From<String> for Unchanged {
+    fn from(reason: String) -> Self {
+        Self { reason, is_by_drivers: false }
+    }
+}
 
 /// Applies a setting.
 fn apply_one(journal: &mut Journal, setting: &Setting) -> Result<Outcome, JournalError> {
@@ -258,9 +274,11 @@ fn apply_one(journal: &mut Journal, setting: &Setting) -> Result<Outcome, Journa
     for write in &setting.writes {
         match value(&*ops, &write.target) {
             Some(now) if now == write.from || now == write.to => {}
-            Some(now) => return Ok(Err(format!("{} is {now} now, not {}: plan again", write.target, write.from))),
+            Some(now) => {
+                return Ok(Err(format!("{} is {now} now, not {}: plan again", write.target, write.from).into()));
+            }
             None if write.from == write.to => {}
-            None => return Ok(Err(format!("{} cannot be read any more: plan again", write.target))),
+            None => return Ok(Err(format!("{} cannot be read any more: plan again", write.target).into())),
         }
     }
     let due = |write: &&Write| write.from != write.to && value(&*ops, &write.target).as_ref() != Some(&write.to);
@@ -274,7 +292,7 @@ fn apply_one(journal: &mut Journal, setting: &Setting) -> Result<Outcome, Journa
             match programs::move_away(journal, freed)? {
                 Some(Stayed { reason, has_no_right: true }) => {
                     journal.restore_from(before);
-                    return Ok(Err(reason));
+                    return Ok(Err(reason.into()));
                 }
                 other => stayed = other,
             }
@@ -294,7 +312,7 @@ fn apply_one(journal: &mut Journal, setting: &Setting) -> Result<Outcome, Journa
             continue;
         }
         journal.restore_from(before);
-        return Ok(Err(reason));
+        return Ok(Err(reason.into()));
     }
     let refused = left.first().map(|(_, first)| match left.len() {
         1 => first.clone(),
@@ -304,13 +322,16 @@ fn apply_one(journal: &mut Journal, setting: &Setting) -> Result<Outcome, Journa
     match reason {
         Some(reason) if left.len() == writes.len() => {
             journal.restore_from(before);
-            Ok(Err(reason))
+            Ok(Err(Unchanged { reason, is_by_drivers: true }))
         }
         reason => {
             let is_done = |write: &Write| !left.iter().any(|(refused, _)| *refused == write);
             let mut done = setting.clone();
             done.writes.retain(is_done);
-            Ok(Ok((done, reason.map(|reason| Refused { id: setting.id, reason, is_whole: false }))))
+            Ok(Ok((
+                done,
+                reason.map(|reason| Refused { id: setting.id, reason, is_whole: false, is_by_drivers: false }),
+            )))
         }
     }
 }

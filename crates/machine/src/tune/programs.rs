@@ -5,7 +5,7 @@ use record::counted;
 
 use crate::{
     CpuList, Root, cpus,
-    journal::{Journal, JournalError, Masks, Undo},
+    journal::{self, Journal, JournalError, Masks, Undo},
     shield::{Before, narrow},
     tasks::{self, Task},
 };
@@ -35,6 +35,11 @@ pub(super) fn value(root: &Root, freed: &CpuList) -> String {
     let used =
         movable(root, freed).iter().fold(CpuList::new(), |used, task| used.union(&task.cpus.intersection(freed)));
     if used.is_empty() { NONE.to_owned() } else { used.to_string() }
+}
+
+/// The other CPUs that programs were moved off by a tuning in force: programs that seem to be pinned to `freed` may not be.
+pub(super) fn moved_off_others(root: &Root, freed: &CpuList) -> Option<CpuList> {
+    journal::kept_masks(root).into_iter().map(|masks| masks.shielded).find(|shielded| shielded != freed)
 }
 
 /// The entry of the journal that moves all programs back.

@@ -260,6 +260,10 @@ pub const DEFINITIONS: &[Definition] = &[
         find: |context, value| {
             only_word(value, "away")?;
             others(context)?;
+            if let Some(moved) = programs::moved_off_others(context.root, &context.freed) {
+                let text = format!("an earlier tune moved programs off {}: revert it first", moved.in_words());
+                return Err(WhyNot::Here(text));
+            }
             let from = programs::value(context.root, &context.freed);
             let target = Target::Programs(context.freed.clone());
             Ok(vec![Write { target, from, to: programs::NONE.to_owned(), may_be_refused: false }])
@@ -350,7 +354,13 @@ pub const DEFINITIONS: &[Definition] = &[
         source: SYSCTL_KERNEL,
         is_on_request: false,
         files: &["proc/sys/kernel/timer_migration"],
-        find: |context, value| sysctl_switch(context, value, "proc/sys/kernel/timer_migration"),
+        find: |context, value| {
+            const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
+            if value.is_none() && context.root.try_read(TICKLESS).is_ok_and(|cpus| matches!(&*cpus, "" | "(null)")) {
+                return Err(WhyNot::Here("no CPU runs without a tick, so timers stay on their CPU".to_owned()));
+            }
+            sysctl_switch(context, value, "proc/sys/kernel/timer_migration")
+        },
     },
     Definition {
         id: "memory.thp",
@@ -609,6 +619,19 @@ fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) -> Result<Vec
     }
 }
 
+/// The longest time to leave an idle state of these CPUs, us; `None` if it cannot be read.
+fn longest_exit_us(context: &Context<'_>) -> Option<u32> {
+    let mut longest = None;
+    for cpu in &context.cpus {
+        let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle");
+        let states = context.root.list(&folder).into_iter().filter(|name| name.starts_with("state"));
+        for state in states {
+            longest = longest.max(Some(context.root.number::<u32>(&format!("{folder}/{state}/latency"))?));
+        }
+    }
+    longest
+}
+
 fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let default = || match context.limit_ns {
         // The file takes whole microseconds.
@@ -622,12 +645,19 @@ fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>,
         "0us" => "n/a".to_owned(),
         text => match text.strip_suffix("us").and_then(|us| us.parse::<u32>().ok()).filter(|us| *us <= 1_000_000) {
             Some(us) => us.to_string(),
-            None => return Err(WhyNot::Value(format!("`{text}` is not 0us, e.g. 10us, or any"))),
+            None => {
+                return Err(WhyNot::Value(format!(
+                    "`{text}` is not a time: use e.g. 10us, 0us (no idle state), or any"
+                )));
+            }
         },
     };
     let has_states = context.root.exists("sys/devices/system/cpu/cpu0/cpuidle/state0");
     if value.is_none() && !has_states {
         return Err(WhyNot::Here("the kernel has no idle states for this CPU".to_owned()));
+    }
+    if value.is_none() && longest_exit_us(context).is_some_and(|longest| Some(longest) <= to.parse().ok()) {
+        return Err(WhyNot::Here(format!("every idle state can be left in {to} us")));
     }
     // `n/a` and lower limits are stricter.
     let is_stricter = |now: &str| {

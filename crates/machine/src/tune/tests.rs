@@ -328,6 +328,38 @@ fn programs_leave_the_cpus_for_real_time_work_unless_they_are_pinned() {
 }
 
 #[test]
+fn programs_that_tune_moved_do_not_seem_to_be_pinned() {
+    let fake = Fake::new();
+    let choose = |cpus: &str| chosen_with(&*fake, &["cpu.programs".parse().unwrap()], Some(&cpus.parse().unwrap()));
+    keep_with(fake.ops(), &choose("1").unwrap()).unwrap();
+    let error = choose("0").unwrap_err().to_string();
+    assert!(error.contains("an earlier tune moved programs off CPU 1: revert it first"), "{error}");
+    assert!(choose("1").unwrap()[0].is_right());
+    revert_with(&*fake).unwrap();
+    assert!(!choose("0").unwrap()[0].is_right());
+}
+
+#[test]
+fn settings_without_an_effect_are_not_planned() {
+    let fake = Fake::new();
+    let reason = |id: &str| {
+        let plan = fake.plan(&Need::default());
+        plan.not_here.into_iter().find(|not| not.id == id).map(|not| not.reason)
+    };
+    assert_eq!((reason("cpu.idle_states"), reason("kernel.timer_migration")), (None, None));
+    for cpu in 0..2 {
+        fake.put(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state0/latency"), "0");
+        fake.put(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state1/latency"), "10");
+    }
+    fake.put("sys/devices/system/cpu/nohz_full", "(null)");
+    assert_eq!(reason("cpu.idle_states").as_deref(), Some("every idle state can be left in 10 us"));
+    assert!(reason("kernel.timer_migration").unwrap().starts_with("no CPU runs without a tick"));
+    fake.put("sys/devices/system/cpu/cpu1/cpuidle/state1/latency", "11");
+    fake.put("sys/devices/system/cpu/nohz_full", "1");
+    assert_eq!((reason("cpu.idle_states"), reason("kernel.timer_migration")), (None, None));
+}
+
+#[test]
 fn a_share_of_the_cache_is_taken_and_returned() {
     let fake = Fake::new();
     let before = fake.state();

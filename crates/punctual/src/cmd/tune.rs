@@ -95,8 +95,7 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
     }
     let is_refused = match &kept {
         Some(kept) => {
-            let is_read_only = kept.applied.is_empty() && is_read_only(&tuned.plan);
-            is_read_only || kept.refused.iter().any(|refused| refused.is_whole)
+            is_read_only(&tuned.plan) || kept.refused.iter().any(|refused| refused.is_whole && !refused.is_by_drivers)
         }
         None => false,
     };
@@ -125,6 +124,10 @@ fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
     let mut files: Vec<NewFile> =
         options.service.iter().map(|service| tune::drop_in(service, options.cpus.as_ref())).collect();
     if options.persist {
+        ensure!(
+            !root.is_system() || root.exists("run/systemd/system"),
+            Usage("this machine does not run systemd, whose unit tunes at each boot: leave out --persist".to_owned())
+        );
         files.extend(tune::unit(&command_at_boot()?));
     }
     let (boot, firmware) = (tune::boot(root, &cpus), tune::firmware(root, &plan));
@@ -288,7 +291,10 @@ fn done(tuned: &Tuned, kept: &Kept, (replaced, failed): (&[String], &[String]), 
         count => format!("Changed {count} settings.\n"),
     };
     text += &lines(applied);
-    for Refused { id, reason, is_whole } in refused {
+    for not in tuned.plan.not_here.iter().filter(|not| not.is_read_only && !applied.is_empty()) {
+        let _ = writeln!(text, "  not changed: {}: {}", not.id, not.reason);
+    }
+    for Refused { id, reason, is_whole, .. } in refused {
         let part = if *is_whole { "" } else { "a part of " };
         let _ = writeln!(text, "  not changed: {part}{id}: {reason}");
     }
@@ -328,11 +334,20 @@ fn undo(options: &Tune) -> String {
     record::shell::command(&words)
 }
 
-/// The command of the unit: this one without --persist.
+/// The command of the unit: this one without --persist and --root.
 fn command_at_boot() -> anyhow::Result<String> {
     let executable = executable()?.to_string_lossy().into_owned();
-    let words = output::command_line().into_iter().skip(1).filter(|word| word != "--persist");
-    let words: Vec<String> = std::iter::once(executable).chain(words).collect();
+    let mut words = vec![executable];
+    let mut given = output::command_line().into_iter().skip(1);
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "--persist" => {}
+            // The unit runs on the machine itself.
+            "--root" => drop(given.next()),
+            word if word.starts_with("--root=") => {}
+            _ => words.push(word),
+        }
+    }
     // Other characters have a meaning in units of systemd.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@+-".contains(c);
     for word in &words {

@@ -110,7 +110,8 @@ fn changes_are_made_and_reverted() {
     let start = unit.lines().find(|line| line.starts_with("ExecStart=/")).unwrap();
     assert!(
         start.contains(" tune --only cpu.governor,cpu.statistics --yes --service jackd:70")
-            && !unit.contains("--persist"),
+            && !unit.contains("--persist")
+            && !unit.contains("--root"),
         "{unit}"
     );
     assert!(state(machine.path()).contains_key("etc/systemd/system/jackd.service.d/50-punctual.conf"));

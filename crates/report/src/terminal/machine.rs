@@ -112,7 +112,7 @@ pub(super) fn worst_findings(page: &mut Page, findings: &[Finding]) {
 pub(super) fn all_findings(page: &mut Page, findings: &[Finding]) {
     use FindingState::{Fail, NotApplicable, Ok, Unknown, Warn};
     page.heading("Findings");
-    let findings = distinct(findings);
+    let findings = joined(findings);
     for finding in [Fail, Warn, Unknown, Ok, NotApplicable].iter().flat_map(of(&findings)) {
         let column = item(page, finding, 7, &format!("{}: {}", finding.id, finding.title));
         page.below(column, Ink::Quiet, &finding.evidence);
@@ -131,6 +131,19 @@ pub(crate) fn distinct(findings: &[Finding]) -> Vec<Finding> {
         let reads_as = |other: &Finding| *other == Finding { id: other.id.clone(), ..finding.clone() };
         if !all.iter().any(reads_as) {
             all.push(finding.clone());
+        }
+    }
+    all
+}
+
+/// The findings; those that read as another one are joined with it: `cpu.tick, cpu.workqueues`.
+fn joined(findings: &[Finding]) -> Vec<Finding> {
+    let mut all: Vec<Finding> = Vec::new();
+    for finding in findings {
+        let reads_as = |other: &&mut Finding| Finding { id: finding.id.clone(), ..(**other).clone() } == *finding;
+        match all.iter_mut().find(reads_as) {
+            Some(first) => first.id += &format!(", {}", finding.id),
+            None => all.push(finding.clone()),
         }
     }
     all

@@ -200,7 +200,8 @@ fn a_setting_that_each_round_sets_is_not_tried() {
         [("cpu.programs", format!("--shield {cpu}")), ("cpu.idle_states", "--hold-cpu-awake".to_owned())]
     {
         let named = scratch.run(&format!("tune --prove --cpus {cpu} --only {only} -- timer {option}"));
-        if named.stderr().contains("cannot be changed") {
+        // Its idle states may be too short for the setting.
+        if named.stderr().contains("nothing to try") {
             skip(&format!("{only}, which cannot be changed here"));
             continue;
         }
