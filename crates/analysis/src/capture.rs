@@ -106,15 +106,20 @@ fn has_period_of_use(capture: &Capture, profile: &Profile) -> bool {
     difference_ppm <= SAME_PERIOD_PPM + fit_error_ppm
 }
 
-/// Slots without a frame.
+/// Slots without a frame, as far as they are known. Those of frames without numbers are all called skipped.
 fn absent(capture: &Capture) -> u64 {
-    capture.lost.saturating_add(capture.skipped_slots)
+    capture.lost.unwrap_or(0).saturating_add(capture.skipped_slots.unwrap_or(0))
+}
+
+/// Frames that the capture itself dropped, as far as the file says.
+fn dropped(capture: &Capture) -> u64 {
+    capture.dropped.unwrap_or(0)
 }
 
 /// Frames that are missing, in a known number of runs. In older records, each skipped slot can be a run of its own.
 fn missing(capture: &Capture, total: u64) -> Missing {
-    let skips = if capture.skips == 0 { capture.skipped_slots } else { capture.skips };
-    Missing { total, runs: capture.losses.saturating_add(skips) }
+    let skips = capture.skips.filter(|&skips| skips > 0).or(capture.skipped_slots).unwrap_or(0);
+    Missing { total, runs: capture.losses.unwrap_or(0).saturating_add(skips) }
 }
 
 /// The largest error of the lateness of a frame, ns: the resolution of the timestamps, and how far the clocks wandered
@@ -174,7 +179,7 @@ impl Bounds {
 /// The cycles of the use that the capture covered, with the late and missing frames and with `others`. Frames that the
 /// capture itself may have dropped are not counted.
 fn exposure(capture: &Capture, series: &Series, others: Late, profile: &Profile) -> Exposure {
-    let absent = absent(capture).saturating_sub(capture.dropped);
+    let absent = absent(capture).saturating_sub(dropped(capture));
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_missing(missing(capture, absent), series.period_ns, profile.period_ns));
     let late = late.with(others);
@@ -188,16 +193,16 @@ fn is_suitable(capture: &Capture, series: &Series, profile: &Profile) -> bool {
     series.max_ns.is_some()
         && has_period_of_use(capture, profile)
         && error_ns(capture) <= profile.limit_ns
-        && (capture.dropped == 0 || absent(capture) == 0)
+        && (dropped(capture) == 0 || absent(capture) == 0)
         && capture.ended_before_ns == 0
-        && capture.steps_total == 0
+        && capture.steps_total == Some(0)
         && presentation_unknown(capture, profile).is_none()
 }
 
 /// The frames at which the stream's time grid changed.
 fn steps(capture: &Capture) -> String {
     let first = capture.steps.first().map_or_else(String::new, |step| format!(" at frame {}", step.frame));
-    let more = match capture.steps_total {
+    let more = match capture.steps_total.unwrap_or(0) {
         0 | 1 => String::new(),
         total => format!(" and {} more times", grouped(total - 1)),
     };
@@ -332,7 +337,7 @@ fn decide(
             format!("timestamps are multiples of {step}, coarser than the limit of {limit}"),
         );
     }
-    if capture.clock_steps > 0 {
+    if capture.clock_steps > Some(0) {
         let at = steps(capture);
         return (
             Outcome::Inconclusive,
@@ -343,8 +348,14 @@ fn decide(
         return (Outcome::Fail, reason);
     }
     let slots = || {
-        let [absent, lost, skipped] = [absent(capture), capture.lost, capture.skipped_slots].map(grouped);
-        format!("{absent} slots without a frame ({lost} lost, {skipped} skipped)")
+        let absent = counted(absent(capture), "slot");
+        match capture.lost {
+            Some(lost) => {
+                let skipped = capture.skipped_slots.map_or_else(|| "-".to_owned(), grouped);
+                format!("{absent} without a frame ({} lost, {skipped} skipped)", grouped(lost))
+            }
+            None => format!("{absent} without a frame (lost or skipped: the frames have no numbers)"),
+        }
     };
     let (error_ns, exposure) = (error_ns(capture), bounds.exposure);
     let overdue = overdue(capture, profile, resolution_ns(capture));
@@ -364,11 +375,11 @@ fn decide(
             (Outcome::Fail, text)
         }
         Shown::Exceeded => (Outcome::Fail, format!("{}: a missing frame counts as later than any limit", slots())),
-        Shown::Kept | Shown::Open if capture.dropped > 0 && absent(capture) > 0 => {
-            let dropped = grouped(capture.dropped);
-            (Outcome::Inconclusive, format!("{}, but the capture itself dropped {dropped} frames", slots()))
+        Shown::Kept | Shown::Open if dropped(capture) > 0 && absent(capture) > 0 => {
+            let dropped = counted(dropped(capture), "frame");
+            (Outcome::Inconclusive, format!("{}, but the capture itself dropped {dropped}", slots()))
         }
-        Shown::Kept | Shown::Open if capture.steps_total > 0 => {
+        Shown::Kept | Shown::Open if capture.steps_total > Some(0) => {
             let at = steps(capture);
             let what = match capture.steps.first().map(|step| step.kind) {
                 Some(StepKind::Drift) => "the clock of the talker or of the capture changed its rate",
@@ -432,7 +443,8 @@ fn decide(
 #[cfg(test)]
 mod tests {
     use record::{
-        CAPTURE, CapturedPeriod, CapturedStep, Histogram, MarkedFrame, Observer, Phase, State, StepKind, Stream, Talker,
+        CAPTURE, CapturedPeriod, CapturedStep, Histogram, MarkedFrame, NumberedBy, Observer, Phase, State, StepKind,
+        Stream, Talker,
     };
 
     use super::*;
@@ -452,6 +464,11 @@ mod tests {
             period: CapturedPeriod { nominal_ns: 125_000, ..CapturedPeriod::default() },
             worst_late: vec![MarkedFrame { frame: 77, at_ns: 0, ns: late_ns }],
             resolution_ns: 1,
+            numbered_by: NumberedBy::Avtp,
+            lost: Some(0),
+            skipped_slots: Some(0),
+            steps_total: Some(0),
+            clock_steps: Some(0),
             ..Capture::default()
         };
         change(&mut capture);
@@ -507,7 +524,8 @@ mod tests {
     #[test]
     fn missing_frames_fail_unless_the_capture_dropped_frames() {
         let lost = "4 slots without a frame (3 lost, 1 skipped)";
-        let absent = |capture: &mut Capture| (capture.lost, capture.losses, capture.skipped_slots) = (3, 3, 1);
+        let absent =
+            |capture: &mut Capture| (capture.lost, capture.losses, capture.skipped_slots) = (Some(3), Some(3), Some(1));
         judged(
             &record_of(900, 900, absent),
             Outcome::Fail,
@@ -515,14 +533,16 @@ mod tests {
         );
         let dropped = |capture: &mut Capture| {
             absent(capture);
-            capture.dropped = 4;
+            capture.dropped = Some(4);
         };
         judged(
             &record(900, dropped),
             Outcome::Inconclusive,
             &format!("{lost}, but the capture itself dropped 4 frames"),
         );
-        let lost_more = |capture: &mut Capture| (capture.lost, capture.losses, capture.dropped) = (4_000, 4_000, 1);
+        let lost_more = |capture: &mut Capture| {
+            (capture.lost, capture.losses, capture.dropped) = (Some(4_000), Some(4_000), Some(1))
+        };
         let outcome = |record: &Record| crate::judge(record, avb()).outcome;
         assert_eq!(outcome(&record_of(900, 900, lost_more)), Outcome::Fail, "3,999 are missing in any case");
     }
@@ -552,7 +572,7 @@ mod tests {
         judged(&record_of(50_000, 80_000, wander), Outcome::Inconclusive, reason);
         let loses = |capture: &mut Capture| {
             wander(capture);
-            (capture.lost, capture.losses) = (4_000, 4_000);
+            (capture.lost, capture.losses) = (Some(4_000), Some(4_000));
         };
         let lost =
             "4,000 slots without a frame (4,000 lost, 0 skipped): a missing frame counts as later than any limit";
@@ -616,7 +636,7 @@ mod tests {
         let stepped = |kind: StepKind, clock_steps: u64| {
             move |capture: &mut Capture| {
                 capture.steps = vec![CapturedStep { frame: 500, kind, ..CapturedStep::default() }];
-                (capture.steps_total, capture.clock_steps) = (3, clock_steps);
+                (capture.steps_total, capture.clock_steps) = (Some(3), Some(clock_steps));
             }
         };
         let set = "the time grid of the stream changed at frame 500 and 2 more times: the clock of the capture was set, or \
@@ -672,7 +692,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_one_stall() {
-        let paused = |capture: &mut Capture| (capture.skipped_slots, capture.skips) = (640, 1);
+        let paused = |capture: &mut Capture| (capture.skipped_slots, capture.skips) = (Some(640), Some(1));
         let record = record(900, paused);
         let profile = profiles().iter().find(|profile| profile.name == "avb-class-a").unwrap();
         let verdict = crate::judge(&record, profile);

@@ -51,9 +51,9 @@ pub fn observations(record: &Record) -> Vec<Observation> {
         name: format!("capture, on {}", observer.interface),
         frames: capture.frames,
         max_gap_ns: capture.max_gap_ns,
-        max_deviation_ns: Some(capture.max_deviation_ns),
-        late: capture.late_known(),
-        lost: Some(capture.lost),
+        max_deviation_ns: capture.max_deviation_ns,
+        late: capture.late,
+        lost: capture.lost,
     };
     let read = ends().filter_map(Stream::listener).flat_map(|listener| {
         let observation = |name: &str, max_gap_ns: Option<u64>| Observation {
@@ -83,7 +83,7 @@ pub fn agreement(record: &Record) -> Option<Agreement> {
         ObservedAt::Sending => {
             let sent_ns = ends().find_map(Stream::talker)?.max_interval_error_ns;
             let [captured_ns, sent_ns] =
-                [capture.max_deviation_ns, sent_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+                [capture.max_deviation_ns?, sent_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
             Some(Agreement::WithTalker(captured_ns - sent_ns))
         }
     }
@@ -108,7 +108,7 @@ mod tests {
             observer: Some(Observer { interface: "far".to_owned(), at }),
             frames: 8,
             max_gap_ns: Some(134_012),
-            max_deviation_ns: 9_012,
+            max_deviation_ns: Some(9_012),
             ..Capture::default()
         };
         let of = |stream| Series { kind: SeriesKind::Stream(stream), ..Series::default() };

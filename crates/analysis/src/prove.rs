@@ -458,7 +458,7 @@ mod tests {
         let listener = Listener { frames: 100, lost: 90, interval: of([900_000; 100]), ..Listener::default() };
         let talker = series("talker", SeriesKind::Stream(Stream::Talker(Box::new(talker))));
         let listener = series("listener", SeriesKind::Stream(Stream::Listener(Box::new(listener))));
-        let capture = Capture { frames: 50, late: 40, spacing: of([800_000; 50]), ..Capture::default() };
+        let capture = Capture { frames: 50, late: Some(40), spacing: of([800_000; 50]), ..Capture::default() };
         let observer = series(CAPTURE, SeriesKind::Capture);
         let (samples, figures) = figures(vec![listener, observer, talker], Some(capture));
         assert_eq!(samples, 196);

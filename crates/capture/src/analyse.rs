@@ -120,7 +120,7 @@ pub fn analyse<R: Read>(
         stream: record,
         ended_before_ns: file.ended_before_ns(key.interface, last_ns, period.nominal_ns),
         period,
-        dropped: file.interfaces.get(key.interface as usize).map_or(0, |interface| interface.dropped),
+        dropped: file.interfaces.get(key.interface as usize).and_then(|interface| interface.dropped),
         ..Capture::default()
     });
     let incomplete = IncompleteFrames { truncated, without_stamp, foreign: streams.foreign };

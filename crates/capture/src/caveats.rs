@@ -60,12 +60,9 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
             ),
         );
     }
-    if capture.dropped > 0 {
-        let dropped = grouped(capture.dropped);
-        add(
-            "lost",
-            format!("the capture dropped {dropped} frames on this interface, which may explain gaps and losses"),
-        );
+    if let Some(dropped) = capture.dropped.filter(|&dropped| dropped > 0) {
+        let dropped = counted(dropped, "frame");
+        add("lost", format!("the capture dropped {dropped} on this interface, which may explain gaps and losses"));
     }
     if capture.ended_before_ns > 0 {
         let silent = format_unsigned_ns(capture.ended_before_ns);
@@ -132,18 +129,13 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     match capture.numbered_by {
         NumberedBy::Nothing => {
             add("numbers", "frames have no sequence number, so loss and duplicates cannot be detected".into());
-            if capture.surplus > 0 {
-                let (frames, verb) = if capture.surplus == 1 { ("frame", "has") } else { ("frames", "have") };
-                add(
-                    "surplus",
-                    format!(
-                        "{} {frames} {verb} no slot, such as duplicates: not counted as late",
-                        grouped(capture.surplus)
-                    ),
-                );
+            if let Some(surplus) = capture.surplus.filter(|&surplus| surplus > 0) {
+                let verb = if surplus == 1 { "has" } else { "have" };
+                let frames = counted(surplus, "frame");
+                add("surplus", format!("{frames} {verb} no slot, such as duplicates: not counted as late"));
             }
         }
-        NumberedBy::Avtp if capture.lost.saturating_add(capture.skipped_slots) > 0 => {
+        NumberedBy::Avtp if capture.lost.max(capture.skipped_slots) > Some(0) => {
             add(
                 "numbers",
                 "sequence numbers are modulo 256: longer losses are derived from the time between frames".into(),
@@ -193,7 +185,7 @@ fn steps(capture: &Capture) -> Vec<String> {
         }
     };
     let mut all: Vec<String> = capture.steps.iter().map(text).collect();
-    let more = capture.steps_total.saturating_sub(all.len() as u64);
+    let more = capture.steps_total.unwrap_or(0).saturating_sub(all.len() as u64);
     if more > 0 {
         all.push(format!("{} more changes of the time grid", grouped(more)));
     }

@@ -225,36 +225,35 @@ impl Measure {
             min_gap_ns: counted.then_some(spacing.all.min_ns),
             mean_gap_ns: spacing.all.mean_ns(),
             max_gap_ns: counted.then_some(spacing.all.max_ns),
-            max_deviation_ns: spacing.max_deviation_ns,
+            max_deviation_ns: counted.then_some(spacing.max_deviation_ns),
             worst_gaps: spacing.worst.into_vec(),
             tolerance_ns: self.tolerance_ns.cast_unsigned(),
-            late: late.late,
-            late_packets: reference.lateness_unknown.is_none().then_some(late.late_packets),
-            missed_slots: late.missed_slots,
-            skipped_slots: lateness.skipped,
-            skips: lateness.skips,
+            late: Some(late.late),
+            late_packets: Some(late.late_packets),
+            missed_slots: Some(late.missed_slots),
+            skipped_slots: Some(lateness.skipped),
+            skips: Some(lateness.skips),
             worst_late: late.largest.into_vec(),
             numbered_by: self.numbered_by,
-            lost: sequence.lost,
-            losses: sequence.losses,
-            longest_loss: sequence.longest_loss,
-            duplicates: sequence.duplicates,
-            reordered: sequence.reordered,
-            too_late: sequence.too_late,
-            restarts: sequence.restarts,
-            surplus: sequence.surplus,
+            lost: Some(sequence.lost),
+            losses: Some(sequence.losses),
+            longest_loss: Some(sequence.longest_loss),
+            duplicates: Some(sequence.duplicates),
+            reordered: Some(sequence.reordered),
+            too_late: Some(sequence.too_late),
+            restarts: Some(sequence.restarts),
+            surplus: Some(sequence.surplus),
             unnumbered: sequence.aside,
             steps: steps.kept,
-            steps_total: steps.total,
-            clock_steps: steps.clock,
+            steps_total: Some(steps.total),
+            clock_steps: Some(steps.clock),
             frames_per_period: reference.grid.frames(),
             lateness_unknown: reference.lateness_unknown,
             bursts: spacing.bursts,
             longest_burst: spacing.longest_burst,
-            window_violations: late
-                .window_violations
-                .saturating_add(sequence.duplicates)
-                .saturating_add(sequence.surplus),
+            window_violations: Some(
+                late.window_violations.saturating_add(sequence.duplicates).saturating_add(sequence.surplus),
+            ),
             shaper: shaper.zip(reference.idle_slope_bps).map(|(shaper, idle_slope_bps)| CapturedShaper {
                 idle_slope_bps,
                 asked: reference.idle_slope_asked,
@@ -267,7 +266,8 @@ impl Measure {
             out_of_order: spacing.out_of_order,
             spacing: spacing.all.into_histogram(),
             ..capture
-        };
+        }
+        .without_unknown();
         let raw = late.all.into_histogram();
         // No correction is needed: each frame counts for its own slot, including those in a burst after a late frame.
         (capture, Series { corrected: raw.clone(), raw, ..series })

@@ -128,7 +128,7 @@ impl Section {
         let index = self.first_interface + self.order.u32(body, 0) as usize;
         let counts = self.options(body.get(12..).unwrap_or_default());
         let drops = counts.filter(|(code, value)| [ISB_IFDROP, ISB_OSDROP].contains(code) && value.len() >= 8);
-        let dropped = drops.fold(0, |sum: u64, (_, value)| sum.saturating_add(self.order.u64(value, 0)));
+        let dropped = drops.map(|(_, value)| self.order.u64(value, 0)).reduce(u64::saturating_add);
         if let Some(interface) = source.interfaces.get_mut(index) {
             interface.dropped = interface.dropped.max(dropped);
         }
@@ -141,8 +141,8 @@ impl Section {
         let options = body.get(20 + (kept as usize).next_multiple_of(4)..).unwrap_or_default();
         if !options.is_empty() {
             let counts = self.options(options).filter(|(code, value)| *code == EPB_DROPCOUNT && value.len() >= 8);
-            let dropped = counts.fold(0, |sum: u64, (_, value)| sum.saturating_add(self.order.u64(value, 0)));
-            self.add_dropped(source, id, dropped);
+            let dropped = counts.map(|(_, value)| self.order.u64(value, 0)).reduce(u64::saturating_add);
+            dropped.into_iter().for_each(|dropped| self.add_dropped(source, id, dropped));
         }
         self.span(source, length, id, Some((high, low)), (20, kept as usize, on_wire))
     }
@@ -161,7 +161,7 @@ impl Section {
     fn add_dropped<R: Read>(&self, source: &mut Source<R>, id: u32, dropped: u64) {
         if let Some(interface) = source.interfaces.get_mut(self.first_interface + id as usize) {
             interface.dropped_between = interface.dropped_between.saturating_add(dropped);
-            interface.dropped = interface.dropped.max(interface.dropped_between);
+            interface.dropped = interface.dropped.max(Some(interface.dropped_between));
         }
     }
 

@@ -18,8 +18,8 @@ pub struct Interface {
     pub link_type: u32,
     /// The timestamp resolution, rounded up, ns.
     pub resolution_ns: u64,
-    /// Frames dropped by the interface or the system, from its statistics or its packets.
-    pub dropped: u64,
+    /// Frames dropped by the interface or the system, from its statistics or its packets; `None` if the file has neither.
+    pub dropped: Option<u64>,
     /// The sum of the drop counts of its packets.
     pub(crate) dropped_between: u64,
     /// Length of the FCS at the end of captured frames, bytes.
@@ -33,7 +33,7 @@ impl Interface {
             name: None,
             link_type,
             resolution_ns: clock.resolution_ns,
-            dropped: 0,
+            dropped: None,
             dropped_between: 0,
             fcs_bytes: 0,
             clock,

@@ -83,7 +83,7 @@ proptest! {
         }
         let [found] = reader.interfaces() else { panic!("one interface") };
         prop_assert_eq!((found.name.as_deref(), found.link_type), (Some(&*interface), 1));
-        prop_assert_eq!((found.resolution_ns, found.dropped, reader.cut_at()), (1, dropped, None));
+        prop_assert_eq!((found.resolution_ns, found.dropped, reader.cut_at()), (1, Some(dropped), None));
     }
 
     #[test]

@@ -49,25 +49,32 @@ pub struct Capture {
     /// Largest interval, ns; absent with fewer than two frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_gap_ns: Option<i64>,
-    /// Largest |interval - nominal period|, ns.
-    pub max_deviation_ns: u64,
+    /// Largest |interval - nominal period|, ns; absent with fewer than two frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_deviation_ns: Option<u64>,
     /// The largest intervals, largest first; at most 20.
     pub worst_gaps: Vec<MarkedFrame>,
     /// Tolerance for late packets, ns: 1 % of the period, at least 1 us, and the resolution of the timestamps if that is
     /// coarser than 1 ns.
     pub tolerance_ns: u64,
-    /// Late frames: later than their slot by more than the tolerance.
-    pub late: u64,
-    /// Late packets: frames later than their slot by more than half a period; absent in older records.
+    /// Late frames: later than their slot by more than the tolerance. Absent if the lateness is not known, or not exactly
+    /// because a clock changed its rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<u64>,
+    /// Late packets: frames later than their slot by more than half a period; absent if the lateness is
+    /// not known, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_packets: Option<u64>,
-    /// Frames later than their slot by more than a period.
-    pub missed_slots: u64,
-    /// Slots that the talker skipped: the sequence numbers continue after them.
-    pub skipped_slots: u64,
-    /// Number of times that the talker skipped one or more slots; 0 in older records.
-    #[serde(default)]
-    pub skips: u64,
+    /// Frames later than their slot by more than a period; absent if the lateness is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_slots: Option<u64>,
+    /// Slots that the talker skipped: the sequence numbers continue after them. Of frames without numbers, all slots without
+    /// a frame. Absent if the lateness is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_slots: Option<u64>,
+    /// Number of times that the talker skipped one or more slots; absent if the lateness is not known, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skips: Option<u64>,
     /// Time from the last frame of the stream to the end of the capture, ns; 0 if it had no end before that.
     #[serde(default)]
     pub ended_before_ns: u64,
@@ -76,12 +83,13 @@ pub struct Capture {
     /// Changes of the stream's time grid, in order; at most 20.
     #[serde(default)]
     pub steps: Vec<CapturedStep>,
-    /// Number of changes of the time grid.
-    #[serde(default)]
-    pub steps_total: u64,
-    /// Changes of the time grid for which the clock of the capture was set, or may have been set.
-    #[serde(default)]
-    pub clock_steps: u64,
+    /// Number of changes of the time grid; absent if the lateness is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_total: Option<u64>,
+    /// Changes of the time grid for which the clock of the capture was set, or may have been set; absent if the lateness is
+    /// not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_steps: Option<u64>,
     /// Why the lateness of the frames cannot be known. Absent if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_unknown: Option<String>,
@@ -90,32 +98,42 @@ pub struct Capture {
     pub frames_per_period: u64,
     /// Source of the sequence numbers.
     pub numbered_by: NumberedBy,
-    /// Lost frames according to the sequence numbers; 0 if frames have none, see `numbered_by`.
-    pub lost: u64,
-    /// Runs of consecutive lost frames.
-    pub losses: u64,
-    /// Frames in the longest run of lost frames.
-    pub longest_loss: u64,
-    /// Frames that were captured again.
-    pub duplicates: u64,
-    /// Frames that arrived after later ones, at most 256 numbers behind; they are not counted as lost.
-    pub reordered: u64,
-    /// Frames more than 256 numbers behind, which may be reordered or duplicate.
-    pub too_late: u64,
-    /// Frames without a sequence number that came in addition to those of the schedule, such as duplicates.
-    #[serde(default)]
-    pub surplus: u64,
+    /// Lost frames according to the sequence numbers; absent if frames have none, see `numbered_by`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// Runs of consecutive lost frames; absent if frames have no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub losses: Option<u64>,
+    /// Frames in the longest run of lost frames; absent if frames have no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_loss: Option<u64>,
+    /// Frames that were captured again; absent if frames have no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<u64>,
+    /// Frames that arrived after later ones, at most 256 numbers behind; they are not counted as lost. Absent if frames have
+    /// no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<u64>,
+    /// Frames more than 256 numbers behind, which may be reordered or duplicate; absent if frames have no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub too_late: Option<u64>,
+    /// Frames without a sequence number that came in addition to those of the schedule, such as duplicates. Absent if
+    /// the lateness is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surplus: Option<u64>,
     /// Frames without a number in a stream whose other frames have one, such as RTCP between RTP: they have no slot.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unnumbered: u64,
-    /// Restarts of the talker.
-    pub restarts: u64,
+    /// Restarts of the talker; absent if frames have no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u64>,
     /// Bursts: runs of frames that are less than a quarter of the period apart.
     pub bursts: u64,
     /// Frames in the longest burst.
     pub longest_burst: u64,
-    /// Frames in a slot that already had one.
-    pub window_violations: u64,
+    /// Frames in a slot that already had one; absent if the lateness is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_violations: Option<u64>,
     /// Result of a credit-based shaper that is simulated on the stream; absent if the period was estimated and no idle
     /// slope was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,25 +145,50 @@ pub struct Capture {
     pub resolution_ns: u64,
     /// Frames with an earlier timestamp than the frame before.
     pub out_of_order: u64,
-    /// Dropped frames on the stream's interface, according to the file.
-    pub dropped: u64,
+    /// Dropped frames on the stream's interface, according to the file; absent if the file does not say. In older records 0,
+    /// too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
 impl Capture {
-    /// Late frames; `None` if the lateness is not known, or not exactly because a clock changed its rate.
+    /// Removes the counts that cannot be known: without numbers, losses and duplicates; without a grid, lateness and slots.
+    /// Older records contain 0 instead.
     #[must_use]
-    pub fn late_known(&self) -> Option<u64> {
+    pub fn without_unknown(self) -> Self {
+        let is_numbered = self.numbered_by != NumberedBy::Nothing;
+        let has_grid = self.lateness_unknown.is_none();
         let drifted = self.steps.iter().any(|step| step.kind == StepKind::Drift);
-        (self.lateness_unknown.is_none() && !drifted).then_some(self.late)
+        let by_number = |count: Option<u64>| count.filter(|_| is_numbered);
+        let by_grid = |count: Option<u64>| count.filter(|_| has_grid);
+        Self {
+            late: by_grid(self.late).filter(|_| !drifted),
+            late_packets: by_grid(self.late_packets),
+            missed_slots: by_grid(self.missed_slots),
+            skipped_slots: by_grid(self.skipped_slots),
+            skips: by_grid(self.skips),
+            steps_total: by_grid(self.steps_total),
+            clock_steps: by_grid(self.clock_steps),
+            window_violations: by_grid(self.window_violations),
+            surplus: by_grid(self.surplus),
+            lost: by_number(self.lost),
+            losses: by_number(self.losses),
+            longest_loss: by_number(self.longest_loss),
+            duplicates: by_number(self.duplicates),
+            reordered: by_number(self.reordered),
+            too_late: by_number(self.too_late),
+            restarts: by_number(self.restarts),
+            ..self
+        }
     }
 
-    /// A count that needs sequence numbers, such as that of lost frames; `None` if the frames have none.
+    /// True if the frames have numbers, which show losses and duplicates.
     #[must_use]
-    pub fn by_number(&self, count: u64) -> Option<u64> {
-        (self.numbered_by != NumberedBy::Nothing).then_some(count)
+    pub fn is_numbered(&self) -> bool {
+        self.numbered_by != NumberedBy::Nothing
     }
 
     /// The name of one of the streams, with its protocol and what distinguishes it from others of the same name. The name of
@@ -169,12 +212,6 @@ impl Capture {
         } else {
             format!("{}, {}", stream.name, differences.join(", "))
         }
-    }
-
-    /// Slots without a frame of the talker; `None` if the lateness is not known.
-    #[must_use]
-    pub fn skipped_known(&self) -> Option<u64> {
-        self.lateness_unknown.is_none().then_some(self.skipped_slots)
     }
 }
 
@@ -461,4 +498,48 @@ pub struct CapturedShaper {
     pub violations: u64,
     /// The lowest credit at the start of a frame, bits; 0 if it was never negative.
     pub lowest_bits: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const BY_NUMBER: [&str; 7] = ["lost", "losses", "longest_loss", "duplicates", "reordered", "too_late", "restarts"];
+    const BY_GRID: [&str; 8] = [
+        "late",
+        "missed_slots",
+        "skipped_slots",
+        "skips",
+        "steps_total",
+        "clock_steps",
+        "surplus",
+        "window_violations",
+    ];
+
+    /// The keys of the counts that are known, of a capture as an older version wrote it: with 0 for unknown counts.
+    fn known(numbered_by: &str, lateness_unknown: Option<&str>) -> Vec<String> {
+        let mut older = serde_json::to_value(Capture::default()).unwrap();
+        older["numbered_by"] = json!(numbered_by);
+        older["lateness_unknown"] = json!(lateness_unknown);
+        BY_NUMBER.iter().chain(&BY_GRID).for_each(|key| older[*key] = json!(0));
+        let capture: Capture = serde_json::from_value(older).unwrap();
+        let Value::Object(written) = serde_json::to_value(capture.without_unknown()).unwrap() else { panic!("no map") };
+        let is_count = |key: &&String| BY_NUMBER.iter().chain(&BY_GRID).any(|count| count == key);
+        written.keys().filter(is_count).cloned().collect()
+    }
+
+    #[test]
+    fn counts_that_cannot_be_known_are_absent() {
+        fn sorted<T: Ord>(mut keys: Vec<T>) -> Vec<T> {
+            keys.sort_unstable();
+            keys
+        }
+        let of = |numbered_by, unknown| sorted(known(numbered_by, unknown));
+        assert_eq!(of("avtp", None), sorted([&BY_NUMBER[..], &BY_GRID].concat()));
+        assert_eq!(of("nothing", None), sorted(BY_GRID.to_vec()));
+        assert_eq!(of("avtp", Some("no period")), sorted(BY_NUMBER.to_vec()));
+        assert_eq!(of("nothing", Some("no period")), Vec::<String>::new());
+    }
 }

@@ -19,7 +19,8 @@ pub use self::{
     whole::{SETTINGS_BYTES_MAX, check_regular, read_bytes, read_regular, read_text},
 };
 use crate::{
-    CAMPAIGN_SCHEMA, Campaign, Proof, Record, SCHEMA, Versus, bounded, proof::PROOF_SCHEMA, visible::escape_json,
+    CAMPAIGN_SCHEMA, Campaign, Capture, Proof, Record, SCHEMA, Versus, bounded, proof::PROOF_SCHEMA,
+    visible::escape_json,
 };
 
 /// The largest record and document of a campaign that is read, bytes: 64 measured CPUs take about 35 MB. Reading takes
@@ -105,6 +106,7 @@ pub fn read(path: &Path) -> Result<Record, FileError> {
 /// If the bytes are not JSON or not of schema `punctual.run/1`.
 pub fn parse(bytes: &[u8]) -> Result<Record, String> {
     let mut record: Record = parse_as(bytes, SCHEMA)?;
+    record.capture = record.capture.map(Capture::without_unknown);
     record.note_contradictions();
     Ok(record)
 }

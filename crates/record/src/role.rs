@@ -222,11 +222,11 @@ impl RoleResult {
 
     fn add_capture(&mut self, capture: &Capture, times: &mut Histogram) {
         times.merge(&capture.spacing);
-        self.jitter_ns = capture.max_deviation_ns;
+        self.jitter_ns = capture.max_deviation_ns.unwrap_or(0);
         self.samples = capture.frames;
-        self.lost = Some(capture.lost);
-        self.late = Some(capture.late);
-        self.missed = capture.skipped_slots;
+        self.lost = capture.lost;
+        self.late = capture.late;
+        self.missed = capture.skipped_slots.unwrap_or(0);
         self.max_ns = capture.max_gap_ns;
     }
 }
@@ -316,10 +316,10 @@ mod tests {
     fn a_capture_shows_its_spacing() {
         let capture = Capture {
             frames: 3,
-            late: 1,
-            lost: 2,
+            late: Some(1),
+            lost: Some(2),
             max_gap_ns: Some(1_700),
-            max_deviation_ns: 700,
+            max_deviation_ns: Some(700),
             spacing: of(&[600, 1_700]),
             ..Capture::default()
         };

@@ -130,8 +130,8 @@ pub(crate) fn net_tables(campaign: &Campaign) -> Vec<NetTable> {
     .collect()
 }
 
-/// Picks the counts that a table shows of a role.
-type Counts = fn(&RoleResult) -> Vec<u64>;
+/// Picks the counts that a table shows of a role; `None` for those that are not known.
+type Counts = fn(&RoleResult) -> Vec<Option<u64>>;
 
 /// The table of one kind of measurement; `None` if its largest time says everything.
 fn net_table(campaign: &Campaign, measured: Measured) -> Option<NetTable> {
@@ -140,37 +140,38 @@ fn net_table(campaign: &Campaign, measured: Measured) -> Option<NetTable> {
         Measured::RoundTrip => (
             "Round trips, from the scheduled send time",
             &["scenario", "answered", "lost", "not sent", "median", "99.9 %", "longest"],
-            |role| vec![role.lost.unwrap_or(0), role.missed],
+            |role| vec![role.lost, Some(role.missed)],
         ),
         Measured::Response => (
             "Responses, by the clock of the outside judge",
             &["scenario", "answered", "no answer", "median", "99.9 %", "longest"],
-            |role| vec![role.lost.unwrap_or(0)],
+            |role| vec![role.lost],
         ),
         Measured::SendLateness => {
             ("Frames sent", &["scenario", "frames", "late", "missed", "median", "99.9 %", "max delta"], |role| {
-                vec![role.late.unwrap_or(0), role.missed]
+                vec![role.late, Some(role.missed)]
             })
         }
         Measured::FrameGap => {
             ("Frames received", &["scenario", "frames", "lost", "median", "99.9 %", "max delta"], |role| {
-                vec![role.lost.unwrap_or(0)]
+                vec![role.lost]
             })
         }
         Measured::Spacing => {
             ("Frames captured", &["scenario", "frames", "late", "lost", "median", "99.9 %", "max spacing"], |role| {
-                vec![role.late.unwrap_or(0), role.lost.unwrap_or(0)]
+                vec![role.late, role.lost]
             })
         }
         Measured::Completion => (
             "Audio periods, completion after the deadline",
             &["scenario", "played", "xruns", "lost", "median", "99.9 %", "worst"],
-            |role| vec![role.late.unwrap_or(0), role.lost.unwrap_or(0)],
+            |role| vec![role.late, role.lost],
         ),
     };
     let of_entry = |entry: &ScenarioEntry| {
         let role = entry.result.as_ref()?.roles.iter().find(|role| role.measured == measured)?;
-        let counts = [role.samples].into_iter().chain(counts(role)).map(grouped);
+        let known = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), grouped);
+        let counts = [Some(role.samples)].into_iter().chain(counts(role)).map(known);
         let times = [role.p50_ns, role.p99_9_ns, role.max_ns].map(time);
         Some([named(entry)].into_iter().chain(counts).chain(times).collect())
     };

@@ -294,20 +294,19 @@ fn of_audio(record: &Record) -> String {
 
 fn of_capture(capture: &Capture) -> String {
     let Capture { frames, late, lost, skipped_slots, duplicates, .. } = *capture;
-    let [frames, late, skipped_slots] = [frames, late, skipped_slots].map(grouped);
+    let known = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), grouped);
+    let (frames, late, skipped_slots) = (counted(frames, "frame"), known(late), known(skipped_slots));
     let (tolerance, stream) = (unsigned(capture.tolerance_ns), capture.name_of(&capture.stream));
-    let late = capture.late_known().map_or_else(|| "-".to_owned(), |_| late);
-    let skipped_slots = capture.skipped_known().map_or_else(|| "-".to_owned(), |_| skipped_slots);
     let at_most = at_most(capture.worst_late.first().map(|frame| frame.ns));
     let gap = capture.max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", format_ns(ns)));
-    let missing = match capture.by_number(lost) {
-        Some(lost) => {
+    let missing = match lost.zip(duplicates) {
+        Some((lost, duplicates)) => {
             let (lost, duplicates) = (grouped(lost), counted(duplicates, "duplicate"));
             format!("{lost} lost, {skipped_slots} slots skipped, {duplicates}")
         }
         None => format!("{skipped_slots} slots without a frame (lost or not sent: the frames have no numbers)"),
     };
-    format!("{late} of {frames} frames more than {tolerance} late{at_most}, {missing}{gap} in {stream}.")
+    format!("{late} of {frames} more than {tolerance} late{at_most}, {missing}{gap} in {stream}.")
 }
 
 #[cfg(test)]

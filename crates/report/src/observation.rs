@@ -86,9 +86,16 @@ mod tests {
 
     fn record(at: ObservedAt, captured_ns: i64) -> Record {
         let observer = Some(Observer { interface: "far".to_owned(), at });
-        let max_deviation_ns = captured_ns.unsigned_abs() - 125_000;
-        let capture =
-            Capture { observer, frames: 8, max_gap_ns: Some(captured_ns), max_deviation_ns, ..Capture::default() };
+        let max_deviation_ns = Some(captured_ns.unsigned_abs() - 125_000);
+        let capture = Capture {
+            observer,
+            frames: 8,
+            late: Some(0),
+            lost: Some(0),
+            max_gap_ns: Some(captured_ns),
+            max_deviation_ns,
+            ..Capture::default()
+        };
         let talker = Talker { frames: 8, max_interval_error_ns: 70, ..Talker::default() };
         let listener =
             Listener { frames: 8, max_kernel_gap_ns: Some(134_000), max_gap_ns: Some(197_201), ..Listener::default() };

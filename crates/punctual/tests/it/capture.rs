@@ -61,7 +61,7 @@ fn the_verdict_determines_the_exit_status() {
     let file = pcap(LITTLE, true, 1, &talk(60_000));
     let (_, fails) = run(&file, "--profile avb-class-a --json");
     let (record, capture) = judged(fails.expect_status(2));
-    assert_eq!((capture.late, capture.worst_late[0].frame), (1, 31_001));
+    assert_eq!((capture.late.unwrap(), capture.worst_late[0].frame), (1, 31_001));
     assert!((capture.worst_late[0].ns - 60_000).abs() < 300);
     assert_eq!(record.verdict.unwrap().outcome, Outcome::Fail);
     let (_, done) = run(&file, "");
@@ -96,7 +96,10 @@ fn lost_frames_and_other_streams_are_counted() {
     });
     let (_, failed) = run(&file.bytes, "--json --profile avb-class-a");
     let (record, capture) = judged(failed.expect_status(2));
-    assert_eq!((capture.lost, capture.losses, capture.longest_loss, capture.late), (300, 1, 300, 0));
+    assert_eq!(
+        (capture.lost.unwrap(), capture.losses.unwrap(), capture.longest_loss.unwrap(), capture.late.unwrap()),
+        (300, 1, 300, 0)
+    );
     assert_eq!((capture.frames, capture.streams.len()), (49_700, 2));
     assert!(record.verdict.unwrap().reason.contains("300 slots without a frame (300 lost, 0 skipped)"));
     let (_, chosen) = run(&file.bytes, "--stream-id 30:64:3e:54:ee:02:0002 --period 250us");

@@ -52,25 +52,26 @@ pub fn section(record: &Record) -> Option<Part> {
 /// The key figures of a capture alone; empty for other records.
 pub fn keys(record: &Record) -> Vec<Key> {
     let Some(capture) = record.capture.as_ref().filter(|capture| capture.observer.is_none()) else { return Vec::new() };
-    let of_frames = format!("of {} frames", grouped(capture.frames));
+    let of_frames = format!("of {}", counted(capture.frames, "frame"));
     let first = |label, frames: &[MarkedFrame]| {
         let frame = frames.first()?;
         Some(Key { label, value: format_ns(frame.ns), detail: format!("frame {}", frame.frame) })
     };
     let late = format!("more than {}, {of_frames}", unsigned(capture.tolerance_ns));
-    let mut keys = vec![Key { label: "late frames", value: known(capture.late_known()), detail: late }];
+    let mut keys = vec![Key { label: "late frames", value: known(capture.late), detail: late }];
     keys.extend(first("largest lateness", &capture.worst_late));
-    let detail = match capture.by_number(0) {
-        Some(_) => "slots without a frame of the talker".to_owned(),
-        None => "slots without a frame, lost or not sent".to_owned(),
+    let detail = if capture.is_numbered() {
+        "slots without a frame of the talker".to_owned()
+    } else {
+        "slots without a frame, lost or not sent".to_owned()
     };
-    keys.push(Key { label: "skipped slots", value: known(capture.skipped_known()), detail });
+    keys.push(Key { label: "skipped slots", value: known(capture.skipped_slots), detail });
     keys.extend(first("largest gap", &capture.worst_gaps));
-    let detail = match capture.by_number(capture.duplicates) {
+    let detail = match capture.duplicates {
         Some(duplicates) => counted(duplicates, "duplicate"),
         None => "the frames have no numbers".to_owned(),
     };
-    keys.push(Key { label: "lost", value: known(capture.by_number(capture.lost)), detail });
+    keys.push(Key { label: "lost", value: known(capture.lost), detail });
     keys
 }
 
@@ -97,11 +98,11 @@ fn figures(capture: &Capture) -> Table {
     ];
     let row = vec![
         grouped(capture.frames),
-        known(capture.late_known()),
-        known(capture.by_number(capture.lost)),
-        known(capture.by_number(capture.duplicates)),
-        known(capture.by_number(capture.reordered)),
-        known(capture.skipped_known()),
+        known(capture.late),
+        known(capture.lost),
+        known(capture.duplicates),
+        known(capture.reordered),
+        known(capture.skipped_slots),
         grouped(capture.bursts),
         time(capture.min_gap_ns),
         time(median),
@@ -127,8 +128,10 @@ mod tests {
         let frame = |ns| vec![MarkedFrame { frame: 7_478, at_ns: 0, ns }];
         let capture = Capture {
             frames: 31_066,
-            late: 12,
-            skipped_slots: 935,
+            late: Some(12),
+            skipped_slots: Some(935),
+            lost: Some(0),
+            duplicates: Some(0),
             numbered_by: NumberedBy::Avtp,
             worst_late: frame(144_000),
             worst_gaps: frame(4_360_000),

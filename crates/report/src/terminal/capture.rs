@@ -75,20 +75,15 @@ fn head(page: &mut Page, record: &Record, capture: &Capture) {
 
 /// The file, the stream and its period.
 fn facts(page: &mut Page, capture: &Capture) {
-    let count = capture.streams.len();
-    let streams = if count == 1 { "1 stream".to_owned() } else { format!("{count} streams") };
-    let frames = grouped(capture.file_frames);
+    let streams = counted(capture.streams.len() as u64, "stream");
+    let frames = counted(capture.file_frames, "frame");
     page.fact(
         "file",
         6,
-        &format!(
-            "{}, {frames} frames, {streams}; timestamp resolution {}",
-            capture.format,
-            unsigned(capture.resolution_ns)
-        ),
+        &format!("{}, {frames}, {streams}; timestamp resolution {}", capture.format, unsigned(capture.resolution_ns)),
     );
     let lasted = format_duration(capture.duration_ns);
-    page.fact("stream", 6, &format!("{}; {} frames in {lasted}", place(&capture.stream), grouped(capture.frames)));
+    page.fact("stream", 6, &format!("{}; {} in {lasted}", place(&capture.stream), counted(capture.frames, "frame")));
     page.fact("period", 6, &period(capture));
 }
 
@@ -136,24 +131,23 @@ pub(crate) fn causes(record: &Record) -> Vec<String> {
         return Vec::new();
     };
     let mut causes = Vec::new();
-    let mut add = |count: u64, text: String| {
-        if count > 0 {
-            causes.push(text);
-        }
+    let mut add = |count: Option<u64>, text: &dyn Fn(u64) -> String| {
+        causes.extend(count.filter(|&count| count > 0).map(text));
     };
     let largest = of.worst_gaps.first().map_or_else(String::new, |gap| {
         format!("; the largest gap, {}, ends at frame {}", format_ns(gap.ns), grouped(gap.frame))
     });
-    let dropped = counted(of.dropped, "frame");
-    add(of.dropped, format!("the capture itself dropped {dropped}, according to the file"));
-    let (lost, losses) = (counted(of.lost, "frame"), counted(of.losses, "place"));
-    add(of.lost, format!("{lost} lost between talker and capture, in {losses}{largest}"));
-    if of.lost == 0 && of.numbered_by != NumberedBy::Nothing {
-        let skipped = of.skipped_known().unwrap_or(0);
-        let slots = counted(skipped, "slot");
-        add(skipped, format!("no frame was lost: the talker left out {slots}{largest}"));
-    }
-    add(of.restarts, format!("the talker restarted: {}", counted(of.restarts, "time")));
+    add(of.dropped, &|dropped| {
+        format!("the capture itself dropped {}, according to the file", counted(dropped, "frame"))
+    });
+    add(of.lost, &|lost| {
+        let (lost, losses) = (counted(lost, "frame"), counted(of.losses.unwrap_or(0), "place"));
+        format!("{lost} lost between talker and capture, in {losses}{largest}")
+    });
+    add(of.skipped_slots.filter(|_| of.lost == Some(0)), &|skipped| {
+        format!("no frame was lost: the talker left out {}{largest}", counted(skipped, "slot"))
+    });
+    add(of.restarts, &|restarts| format!("the talker restarted: {}", counted(restarts, "time")));
     causes
 }
 
@@ -161,8 +155,7 @@ pub(crate) fn causes(record: &Record) -> Vec<String> {
 fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
     page.heading("Lateness");
     let max_ns = lateness.and_then(|series| series.max_ns);
-    let known = capture.late_packets.filter(|_| capture.lateness_unknown.is_none());
-    let (late, ink) = match known {
+    let (late, ink) = match capture.late_packets {
         None => ("-".to_owned(), Ink::Plain),
         Some(late) => (grouped(late), if late > 0 { Ink::Bad } else { Ink::Good }),
     };
@@ -176,8 +169,8 @@ fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
              behind: {}; the largest |interval - period| is {}",
             unsigned(capture.period.nominal_ns / 2),
             unsigned(capture.tolerance_ns),
-            capture.late_known().map_or_else(|| "-".to_owned(), grouped),
-            unsigned(capture.max_deviation_ns)
+            capture.late.map_or_else(|| "-".to_owned(), grouped),
+            capture.max_deviation_ns.map_or_else(|| "-".to_owned(), unsigned)
         ),
     );
     let mut table = Table::new(&["", "frames", "min", "p50", "p99", "p99.9", "max"]);
@@ -226,7 +219,7 @@ fn missing(page: &mut Page, capture: &Capture) {
         NumberedBy::Protocol => format!("by the number of {protocol}"),
         NumberedBy::RedundancyTag => "by the redundancy tag (16 bits)".to_owned(),
     };
-    let known = |count| capture.by_number(count).map_or_else(|| cell("-"), count_cell);
+    let known = |count: Option<u64>| count.map_or_else(|| cell("-"), count_cell);
     table.row(vec![
         cell(numbered),
         known(capture.lost),
@@ -235,7 +228,7 @@ fn missing(page: &mut Page, capture: &Capture) {
         known(capture.duplicates),
         known(capture.reordered),
         known(capture.too_late),
-        capture.skipped_known().map_or_else(|| cell("-"), count_cell),
+        known(capture.skipped_slots),
     ]);
     page.table(&table);
     if capture.stream.copies > 0 {
@@ -247,8 +240,8 @@ fn missing(page: &mut Page, capture: &Capture) {
             "{copies} of other frames arrived, as intended with redundancy tags: none is counted above"
         ));
     }
-    if capture.restarts > 0 {
-        page.remark(&format!("the talker restarted {} times", grouped(capture.restarts)));
+    if let Some(restarts) = capture.restarts.filter(|&restarts| restarts > 0) {
+        page.remark(&format!("the talker restarted {}", counted(restarts, "time")));
     }
 }
 
@@ -258,15 +251,16 @@ fn spacing(page: &mut Page, capture: &Capture) {
     let item = |page: &mut Page, count: u64, text: String| {
         page.item(if count > 0 { Ink::Bad } else { Ink::Good }, "", 0, &text);
     };
-    if capture.lateness_unknown.is_none() {
-        let missed = capture.missed_slots;
-        item(page, missed, format!("{} frames more than a period late", grouped(missed)));
-        let violations = capture.window_violations;
-        item(page, violations, format!("{} frames in a grid interval that already had one", grouped(violations)));
+    if let Some(missed) = capture.missed_slots {
+        item(page, missed, format!("{} more than a period late", counted(missed, "frame")));
+    }
+    if let Some(violations) = capture.window_violations {
+        let frames = counted(violations, "frame");
+        item(page, violations, format!("{frames} in a grid interval that already had one"));
     }
     let (bursts, longest) = (capture.bursts, capture.longest_burst);
-    let longest = if bursts > 0 { format!(", the longest of {} frames", grouped(longest)) } else { String::new() };
-    let text = format!("{} bursts of frames less than a quarter of the period apart{longest}", grouped(bursts));
+    let longest = if bursts > 0 { format!(", the longest of {}", counted(longest, "frame")) } else { String::new() };
+    let text = format!("{} of frames less than a quarter of the period apart{longest}", counted(bursts, "burst"));
     item(page, bursts, text);
     if let Some(shaper) = &capture.shaper {
         let slope = bits(shaper.idle_slope_bps);
@@ -277,8 +271,8 @@ fn spacing(page: &mut Page, capture: &Capture) {
         };
         let (count, link) = (shaper.violations, bits(shaper.link_bps));
         let text = format!(
-            "{} frames sent with negative credit{lowest} (idle slope {slope}, {source}; link {link})",
-            grouped(count)
+            "{} sent with negative credit{lowest} (idle slope {slope}, {source}; link {link})",
+            counted(count, "frame")
         );
         item(page, count, text);
     }

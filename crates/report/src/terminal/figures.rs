@@ -223,8 +223,8 @@ fn captured(name: &str, record: &Record, capture: &Capture) -> Spans {
     vec![
         cell(name),
         cell(grouped(capture.frames)),
-        known(capture.late_known()),
-        known(capture.skipped_known().map(|skipped| skipped.saturating_add(capture.lost))),
+        known(capture.late),
+        known(capture.skipped_slots.map(|skipped| skipped.saturating_add(capture.lost.unwrap_or(0)))),
         cell(time(p99_9_ns)),
         cell(time(max_ns)),
     ]

@@ -48,8 +48,12 @@ fn capture_both_ends(options: &str) {
     assert_all_frames_counted(&record);
     let ((_, talker), (_, listener), capture) = (talker(&record), listener(&record), captured(&record));
     assert_eq!(frames_of(&scratch, "a.pcapng"), capture.frames);
-    assert_eq!((capture.frames, capture.lost, capture.dropped), (listener.frames, listener.lost, 0), "{options}");
-    assert_eq!(capture.frames + capture.lost, talker.frames, "{options}");
+    assert_eq!(
+        (capture.frames, capture.lost.unwrap(), capture.dropped),
+        (listener.frames, listener.lost, 0),
+        "{options}"
+    );
+    assert_eq!(capture.frames + capture.lost.unwrap(), talker.frames, "{options}");
     // The same timestamps, which the listener converts to its own clock.
     let stamped_ns = listener.max_kernel_gap_ns.unwrap().cast_signed();
     let apart_ns = (capture.max_gap_ns.unwrap() - stamped_ns).abs();
@@ -70,7 +74,10 @@ fn capture_both_ends(options: &str) {
     let read = scratch.run("capture a.pcapng --json").expect_status(0).stdout();
     let read = file::parse(read.as_bytes()).unwrap();
     let read = captured(&read);
-    assert_eq!((read.frames, read.max_gap_ns, read.lost), (capture.frames, capture.max_gap_ns, capture.lost));
+    assert_eq!(
+        (read.frames, read.max_gap_ns, read.lost.unwrap()),
+        (capture.frames, capture.max_gap_ns, capture.lost.unwrap())
+    );
     assert_eq!((&read.worst_gaps, read.observer.as_ref()), (&capture.worst_gaps, None));
 }
 
@@ -94,7 +101,10 @@ fn capture_the_talker() {
     let ((_, talker), capture) = (talker(&record), captured(&record));
     let observer = capture.observer.as_ref().expect("the observer");
     assert_eq!((observer.interface.as_str(), observer.at), ("near", ObservedAt::Sending));
-    assert_eq!((frames_of(&scratch, "a.pcapng"), capture.frames, capture.lost), (talker.frames, talker.frames, 0));
+    assert_eq!(
+        (frames_of(&scratch, "a.pcapng"), capture.frames, capture.lost.unwrap()),
+        (talker.frames, talker.frames, 0)
+    );
     assert!(capture.stream.name.ends_with(":0007"), "{}", capture.stream.name);
     // Frames that bypass the capture are refused before any is sent.
     let output = talk("--mode bypass");
@@ -131,7 +141,7 @@ fn a_campaign_writes_a_capture_for_each_record() {
     let roles = &entry.result.as_ref().expect("it ran").roles;
     let role = roles.iter().find(|role| role.measured == Measured::Spacing).expect("the figures of the capture");
     assert_eq!((role.role.as_str(), role.samples, role.max_ns), (CAPTURE, capture.frames, capture.max_gap_ns));
-    assert_eq!((role.late, role.lost), (Some(capture.late), Some(capture.lost)));
+    assert_eq!((role.late, role.lost), (Some(capture.late.unwrap()), Some(capture.lost.unwrap())));
     for words in ["Max spacing in the capture", "Frames captured", "max spacing"] {
         assert!(run.stdout().contains(words), "{words}: {}", run.stdout());
     }
