@@ -1,20 +1,17 @@
 //! Computes the results for one stream of a file. Reads the file twice: the first pass finds the streams and their
 //! grids, the second pass measures the selected stream.
 
-use std::{
-    cmp::Reverse,
-    io::{self, Read},
-};
+use std::io::{self, Read};
 
 use analysis::format_ns;
-use frames::{Link, wire_bytes};
+use frames::{Datagram, Link, wire_bytes};
 use record::{Capture, CaptureClock, CapturedPeriod, Caveat, PeriodSource, Series, grouped};
 
 use crate::{
     CaptureError, Filter, Interface, Reader,
     caveats::{self, FileSummary, IncompleteFrames},
     convert::nearest,
-    filter::{Classified, Key, Kind},
+    filter::{Key, Kind},
     fit::{self, Grid},
     heads::Heads,
     measure::{Measure, Nominal, Reference},
@@ -36,6 +33,8 @@ pub struct Options {
     pub filter: Filter,
     /// Id of the AVTP stream that is analysed among the selected ones; `None` for the busiest one.
     pub analysed: Option<u64>,
+    /// Number of the analysed stream in the list of the selected ones, from 1.
+    pub number: Option<usize>,
     /// Interval between frames, ns; `None` uses that of the stream's class, or the median interval.
     pub period_ns: Option<u64>,
     /// Intervals of AVTP streams that have one of their own: stream id, and ns.
@@ -101,37 +100,51 @@ pub fn analyse<R: Read>(
     options: &Options,
 ) -> Result<Analysis, CaptureError> {
     let mut opened = || open().map_err(|reason| CaptureError::Open { reason });
-    let (file, mut streams) = first_pass(&mut opened()?, options)?;
-    let index = select(&file, &streams, options)?;
-    let mut list = streams.to_records();
-    let record = list[index].clone();
-    list.sort_by_key(|stream| Reverse(stream.frames));
+    let (mut file, mut streams) = first_pass(&mut opened()?, options, Vec::new())?;
+    let by_source = streams.with_several_sources();
+    if !by_source.is_empty() {
+        (file, streams) = first_pass(&mut opened()?, options, by_source.clone())?;
+    }
+    let order = streams.by_frames();
+    let index = select(&file, &streams, &order, options)?;
+    let mut tracked = streams.finish();
+    let records = streams.to_records(&tracked);
     let stream = streams.all.swap_remove(index);
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
     let last_ns = stream.last_ns;
-    let (reference, period) = reference(stream, &file, options)?;
-    let measure = second_pass(&mut opened()?, &options.filter, key, Measure::new(reference))?;
-    let (capture, series) = measure.finish(Capture {
+    let (reference, period) = reference(&stream, tracked.swap_remove(index), &file, options)?;
+    let measure = second_pass(&mut opened()?, &options.filter, &by_source, key, Measure::new(reference))?;
+    let (mut capture, series) = measure.finish(Capture {
         file: name.to_owned(),
         format: file.format.to_owned(),
         file_frames: file.frames,
-        streams: list,
+        streams: order.iter().map(|&index| records[index].clone()).collect(),
         left_out: streams.left_out,
-        stream: record,
+        stream: records[index].clone(),
         ended_before_ns: file.ended_before_ns(key.interface, last_ns, period.nominal_ns),
         period,
         dropped: file.interfaces.get(key.interface as usize).and_then(|interface| interface.dropped),
         ..Capture::default()
     });
+    // The second pass knows the grid.
+    capture.stream.lost = capture.lost;
+    if let Some(listed) = order.iter().position(|&listed| listed == index).and_then(|at| capture.streams.get_mut(at)) {
+        listed.lost = capture.lost;
+    }
     let incomplete = IncompleteFrames { truncated, without_stamp, foreign: streams.foreign };
     let caveats = caveats::all(&capture, &file, &incomplete);
     Ok(Analysis { capture, series, caveats })
 }
 
 /// The first pass. It is not generic, so that it is compiled in this crate, which is optimised more than those that call it.
-fn first_pass(from: &mut dyn Read, options: &Options) -> Result<(FileSummary, Streams), CaptureError> {
+/// Sources of RTP in the datagrams `by_source` are streams.
+fn first_pass(
+    from: &mut dyn Read,
+    options: &Options,
+    by_source: Vec<Datagram>,
+) -> Result<(FileSummary, Streams), CaptureError> {
     let mut reader = Reader::new(from)?;
-    let mut streams = Streams::default();
+    let mut streams = Streams::new(by_source);
     let mut last_ns = Vec::new();
     while let Some(packet) = reader.next()? {
         let interface = packet.interface as usize;
@@ -152,13 +165,17 @@ fn first_pass(from: &mut dyn Read, options: &Options) -> Result<(FileSummary, St
 }
 
 /// The index of the stream to analyse.
-fn select(file: &FileSummary, streams: &Streams, options: &Options) -> Result<usize, CaptureError> {
+fn select(file: &FileSummary, streams: &Streams, order: &[usize], options: &Options) -> Result<usize, CaptureError> {
     if file.frames == 0 {
         return Err(CaptureError::Empty);
     }
     let other = file.interfaces.iter().find(|interface| Link::of(interface.link_type).is_none());
     if let (Some(other), true) = (other, streams.foreign == file.frames) {
         return Err(CaptureError::LinkType { found: other.link_type });
+    }
+    if let Some(number) = options.number.filter(|_| !order.is_empty()) {
+        let index = number.checked_sub(1).and_then(|at| order.get(at)).copied();
+        return index.ok_or(CaptureError::NoNumber { wanted: number, found: order.len() });
     }
     streams
         .to_analyse(options.analysed)
@@ -167,7 +184,8 @@ fn select(file: &FileSummary, streams: &Streams, options: &Options) -> Result<us
 
 /// The reference for the stream, and its period for the record.
 fn reference(
-    stream: Stream,
+    stream: &Stream,
+    tracked: Option<Tracked>,
     file: &FileSummary,
     options: &Options,
 ) -> Result<(Reference, CapturedPeriod), CaptureError> {
@@ -179,7 +197,7 @@ fn reference(
     }
     let class = class_of(stream.pcp);
     let (frames, asked_ns) = (stream.frames, options.period_of(&stream.key));
-    let tracked = stream.track.finish().ok_or(CaptureError::TooFew { frames })?;
+    let tracked = tracked.ok_or(CaptureError::TooFew { frames })?;
     let known_ns = asked_ns.or(class.map(|(ns, _)| ns));
     let resolution_ns = resolution_ns.max(found_resolution_ns(&tracked));
     let (grid, skips) = fit(&tracked, known_ns, resolution_ns);
@@ -332,7 +350,13 @@ fn coarse_stamps(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution_ns
 }
 
 /// The second pass, which is not generic for the same reason.
-fn second_pass(from: &mut dyn Read, filter: &Filter, key: Key, mut measure: Measure) -> Result<Measure, CaptureError> {
+fn second_pass(
+    from: &mut dyn Read,
+    filter: &Filter,
+    by_source: &[Datagram],
+    key: Key,
+    mut measure: Measure,
+) -> Result<Measure, CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut heads = Heads::default();
     while let Some(packet) = reader.next()? {
@@ -340,10 +364,10 @@ fn second_pass(from: &mut dyn Read, filter: &Filter, key: Key, mut measure: Meas
             Some((true, head)) => measure.add(&packet, head),
             Some((false, _)) => {}
             None => {
-                let Ok(Classified { key: found, head, content }) = filter.classify(&packet) else { continue };
-                heads.learn(&packet, &head, &content, found == key);
-                if found == key {
-                    measure.add(&packet, &head);
+                let Ok(classified) = filter.classify(&packet, by_source) else { continue };
+                heads.learn(&packet, &classified, classified.key == key);
+                if classified.key == key {
+                    measure.add(&packet, &classified.head);
                 }
             }
         }

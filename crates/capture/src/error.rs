@@ -2,7 +2,7 @@
 
 use std::io;
 
-use record::file::remedy_of_reading;
+use record::{counted, file::remedy_of_reading};
 
 /// Why a capture could not be read or analysed.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,14 @@ pub enum CaptureError {
         wanted: String,
         /// The other frames in the file.
         found: String,
+    },
+    /// The list of streams is shorter.
+    #[error("no stream {wanted}: the file has {}; without --stream, --full lists them", counted(*found as u64, "such stream"))]
+    NoNumber {
+        /// The requested number, from 1.
+        wanted: usize,
+        /// The number of streams that the filter selects.
+        found: usize,
     },
     /// The file has no interface with this name or number.
     #[error("no interface `{wanted}` in the file, which has {found}")]

@@ -49,6 +49,8 @@ pub(crate) enum Kind {
 /// A selected frame.
 pub(crate) struct Classified {
     pub(crate) key: Key,
+    /// True if the sources of RTP in its datagrams are streams of their own.
+    pub(crate) by_source: bool,
     pub(crate) head: Head,
     pub(crate) content: Content,
 }
@@ -69,15 +71,19 @@ pub(crate) fn is_whole(packet: &Packet) -> bool {
     packet.data.len() >= packet.length as usize
 }
 
-/// The protocol that separates streams. Other payloads can look like RTP, so it does not.
+/// The protocol that separates streams. Other payloads can look like RTP, so it does not, unless several sources of RTP were
+/// found (`by_source`).
 #[inline]
-pub(crate) fn stream_protocol(content: &Content) -> Protocol {
-    if content.protocol == Protocol::Rtp { Protocol::Unknown } else { content.protocol }
+pub(crate) fn stream_protocol(content: &Content, by_source: bool) -> Protocol {
+    match content.protocol {
+        Protocol::Rtp { .. } if !by_source => Protocol::Unknown,
+        protocol => protocol,
+    }
 }
 
 impl Filter {
-    /// Matches a frame and determines its stream.
-    pub(crate) fn classify(&self, packet: &Packet) -> Result<Classified, Unmatched> {
+    /// Matches a frame and determines its stream. Datagrams in `by_source` contain several sources of RTP.
+    pub(crate) fn classify(&self, packet: &Packet, by_source: &[Datagram]) -> Result<Classified, Unmatched> {
         let link = Link::of(packet.link_type).ok_or(Unmatched::Foreign)?;
         let head = Head::read(link, packet.data).ok_or(Unmatched::Short)?;
         let content = Content::read(&head, packet.data, is_whole(packet));
@@ -86,14 +92,15 @@ impl Filter {
             && self.vlan.is_none_or(|wanted| [vlan, outer_vlan].contains(&Some(wanted)))
             && self.source.is_none_or(|wanted| wanted == head.source)
             && self.destination.is_none_or(|wanted| wanted == head.destination);
-        let kind = self.kind(&head, &content).filter(|_| fits).ok_or(Unmatched::Other(head.ethertype))?;
+        let by_source = head.datagram.is_some_and(|datagram| by_source.contains(&datagram));
+        let kind = self.kind(&head, &content, by_source).filter(|_| fits).ok_or(Unmatched::Other(head.ethertype))?;
         let Head { source, destination, way, .. } = head;
         let key = Key { kind, source, destination, way, outer_vlan, vlan, interface: packet.interface };
-        Ok(Classified { key, head, content })
+        Ok(Classified { key, by_source, head, content })
     }
 
-    fn kind(&self, head: &Head, content: &Content) -> Option<Kind> {
-        let protocol = stream_protocol(content);
+    fn kind(&self, head: &Head, content: &Content, by_source: bool) -> Option<Kind> {
+        let protocol = stream_protocol(content, by_source);
         let ethertype = head.ethertype;
         let kind = match (content.avtp, head.datagram) {
             (Some(avtp), _) => Kind::Avtp { stream_id: avtp.stream_id, subtype: avtp.subtype },
@@ -175,7 +182,7 @@ impl Kind {
             Protocol::SampledValues { appid } => format!("sampled values {appid:#06x}"),
             Protocol::Goose { appid } => format!("GOOSE {appid:#06x}"),
             Protocol::Uadp => "OPC UA PubSub".to_owned(),
-            Protocol::Rtp => "RTP".to_owned(),
+            Protocol::Rtp { source } => format!("RTP {source:#010x}"),
         }
     }
 }

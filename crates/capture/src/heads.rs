@@ -5,7 +5,7 @@ use frames::{Content, Head, Pattern, Protocol};
 
 use crate::{
     Packet,
-    filter::{is_whole, stream_protocol},
+    filter::{Classified, is_whole, stream_protocol},
 };
 
 /// Maximum number of known heads; then the oldest one is replaced.
@@ -27,6 +27,7 @@ struct Known<T> {
     head: Head,
     /// It determines the stream of a frame together with its head, which contains the stream of AVTP frames.
     protocol: Protocol,
+    by_source: bool,
     stream: T,
     /// The head of the frame that followed the last one with this head: talkers take turns.
     next: usize,
@@ -50,19 +51,28 @@ impl<T: Copy> Heads<T> {
     #[inline(always)]
     fn is_of(&self, index: usize, packet: &Packet) -> bool {
         let Some(known) = self.known.get(index) else { return false };
-        let protocol = || stream_protocol(&Content::read(&known.head, packet.data, is_whole(packet)));
+        let protocol = || stream_protocol(&Content::read(&known.head, packet.data, is_whole(packet)), known.by_source);
         known.interface == packet.interface && known.pattern.matches(packet.data) && protocol() == known.protocol
     }
 
     /// Learns the head of a frame of this stream.
-    pub(crate) fn learn(&mut self, packet: &Packet, head: &Head, content: &Content, stream: T) {
+    pub(crate) fn learn(&mut self, packet: &Packet, classified: &Classified, stream: T) {
+        let Classified { by_source, head, content, .. } = classified;
         let Some(pattern) = head.pattern(packet.data) else { return };
-        let protocol = stream_protocol(content);
+        let protocol = stream_protocol(content, *by_source);
         let is_same = |known: &Known<T>| {
             known.interface == packet.interface && known.pattern == pattern && known.protocol == protocol
         };
         let index = self.known.iter().position(is_same).unwrap_or_else(|| {
-            let known = Known { interface: packet.interface, pattern, head: *head, protocol, stream, next: 0 };
+            let known = Known {
+                interface: packet.interface,
+                pattern,
+                head: *head,
+                protocol,
+                by_source: *by_source,
+                stream,
+                next: 0,
+            };
             if self.known.len() < KNOWN_MAX {
                 self.known.push(known);
                 return self.known.len() - 1;

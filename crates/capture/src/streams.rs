@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use frames::{Class, Content, Head, Mac, Protocol};
+use frames::{Class, Content, Datagram, Head, Mac, Protocol};
 use record::{CapturedStream, PeriodSource, grouped};
 
 use crate::{
     Options, Packet,
     copies::Copies,
-    filter::{Classified, Key, Kind, Unmatched, is_whole},
+    filter::{Key, Kind, Unmatched, is_whole},
     heads::Heads,
     sequence::Number,
-    track::Track,
+    track::{Track, Tracked},
 };
 
 /// Maximum number of tracked streams. Frames of further streams are only counted.
@@ -20,6 +20,10 @@ pub const STREAMS_MAX: usize = 4096;
 const OTHERS_MAX: usize = 32;
 /// A stream with fewer frames is not preferred because of its protocol: Announce messages of PTP, for example.
 const FRAMES_FEW: u64 = 64;
+/// Number of sources of RTP that are distinguished in one stream of datagrams.
+const SOURCES_MAX: usize = 16;
+/// A number of RTP is in order if it is at most this far after the expected one: frames can be lost.
+const IN_ORDER: u32 = 64;
 /// Up to this many streams are searched linearly; more are looked up by hash.
 const LINEAR_SEARCH_MAX: usize = 8;
 
@@ -30,6 +34,8 @@ pub(crate) struct Streams {
     index: HashMap<Key, usize>,
     /// Known heads with the index of their stream.
     heads: Heads<usize>,
+    /// Datagrams with several sources of RTP, each of which is a stream.
+    by_source: Vec<Datagram>,
     /// Frames of streams beyond [`STREAMS_MAX`].
     pub(crate) left_out: u64,
     others: BTreeMap<u16, u64>,
@@ -56,14 +62,33 @@ pub(crate) struct Stream {
     /// Frames without a timestamp.
     pub(crate) without_stamp: u64,
     copies: Copies,
-    /// Frames that look like RTP and follow the one before.
-    rtp: u64,
-    /// The number after that of the last frame that looks like RTP.
-    rtp_next: u32,
+    /// The sources in frames that look like RTP.
+    sources: Vec<Source>,
     pub(crate) track: Track,
 }
 
+/// A source of RTP, as the headers say. Other payloads look like RTP by chance, but their numbers are not in order.
+struct Source {
+    source: u32,
+    /// The number after that of its last frame.
+    next: u32,
+    frames: u64,
+    in_order: u64,
+}
+
+impl Source {
+    /// True if most of its numbers are in order.
+    fn counts(&self) -> bool {
+        self.in_order >= 2 && 2 * self.in_order >= self.frames
+    }
+}
+
 impl Streams {
+    /// No streams yet. Each source of RTP in the datagrams `by_source` is a stream.
+    pub(crate) fn new(by_source: Vec<Datagram>) -> Self {
+        Self { by_source, ..Self::default() }
+    }
+
     /// Adds a frame.
     #[inline]
     pub(crate) fn add(&mut self, packet: &Packet, options: &Options) {
@@ -75,11 +100,11 @@ impl Streams {
 
     /// Adds a frame whose head is not known.
     fn add_by_key(&mut self, packet: &Packet, options: &Options) {
-        match options.filter.classify(packet) {
-            Ok(Classified { key, head, content }) => match self.find(key, &head, options) {
+        match options.filter.classify(packet, &self.by_source) {
+            Ok(classified) => match self.find(classified.key, &classified.head, options) {
                 Some(index) => {
-                    self.heads.learn(packet, &head, &content, index);
-                    self.all[index].add(packet, &head);
+                    self.heads.learn(packet, &classified, index);
+                    self.all[index].add(packet, &classified.head);
                 }
                 None => self.left_out += 1,
             },
@@ -112,6 +137,22 @@ impl Streams {
         }
     }
 
+    /// The indexes of the streams, the one with the most frames first; the first one in the file if equal.
+    pub(crate) fn by_frames(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        order.sort_by_key(|&index| std::cmp::Reverse(self.all[index].frames));
+        order
+    }
+
+    /// The datagrams that contain several sources of RTP.
+    pub(crate) fn with_several_sources(&self) -> Vec<Datagram> {
+        let datagram = |stream: &Stream| match stream.key.kind {
+            Kind::Udp { datagram, .. } if stream.has_several_sources() => Some(datagram),
+            _ => None,
+        };
+        self.all.iter().filter_map(datagram).collect()
+    }
+
     /// The stream to analyse: the AVTP stream with the id `wanted`, or else the busiest one.
     pub(crate) fn to_analyse(&self, wanted: Option<u64>) -> Option<usize> {
         let Some(wanted) = wanted else { return self.busiest() };
@@ -127,8 +168,13 @@ impl Streams {
         (0..self.all.len()).max_by_key(key)
     }
 
+    /// The result of tracking each stream.
+    pub(crate) fn finish(&mut self) -> Vec<Option<Tracked>> {
+        self.all.iter_mut().map(|stream| stream.track.finish()).collect()
+    }
+
     /// The streams for the record, in their order in the file.
-    pub(crate) fn to_records(&self) -> Vec<CapturedStream> {
+    pub(crate) fn to_records(&self, tracked: &[Option<Tracked>]) -> Vec<CapturedStream> {
         let ethercat =
             |stream: &&Stream| matches!(stream.key.kind, Kind::Ethertype { protocol: Protocol::EtherCat, .. });
         let sources: Vec<Mac> = self.all.iter().filter(ethercat).map(|stream| stream.key.source).collect();
@@ -136,14 +182,15 @@ impl Streams {
         let is_returned = |[first, rest @ ..]: Mac| {
             first & 2 != 0 && sources.iter().any(|[sent, of_sent @ ..]| *sent == first & !2 && *of_sent == rest)
         };
-        let of = |stream: &Stream| {
+        let of = |(stream, tracked): (&Stream, &Option<Tracked>)| {
             let mut record = stream.to_record();
+            record.lost = tracked.as_ref().and_then(|tracked| tracked.lost);
             if ethercat(&stream) && is_returned(stream.key.source) {
                 record.protocol.push_str(", returned by a slave");
             }
             record
         };
-        self.all.iter().map(of).collect()
+        self.all.iter().zip(tracked).map(of).collect()
     }
 
     /// A text about the frames that belong to no stream, e.g. `120 of EtherType 0x0800`.
@@ -192,8 +239,7 @@ impl Stream {
             truncated: 0,
             without_stamp: 0,
             copies: Copies::default(),
-            rtp: 0,
-            rtp_next: 0,
+            sources: Vec::new(),
             track: Track::new(period_ns, class_of(pcp).map(|(ns, _)| ns)),
         }
     }
@@ -205,9 +251,8 @@ impl Stream {
             return;
         }
         self.frames += 1;
-        if let (Protocol::Rtp, Some(count)) = (content.protocol, content.count) {
-            self.rtp += u64::from(count.value == self.rtp_next);
-            self.rtp_next = (count.value + 1) & 0xffff;
+        if let (Protocol::Rtp { source }, Some(count)) = (content.protocol, content.count) {
+            self.add_source(source, count.value);
         }
         self.bytes += u64::from(packet.length);
         self.longest = self.longest.max(packet.length);
@@ -232,9 +277,27 @@ impl Stream {
         }
     }
 
-    /// True if most frames look like RTP and count. Other payloads look like it by chance; RTCP can be between them.
+    fn add_source(&mut self, source: u32, number: u32) {
+        let known = self.sources.iter().position(|known| known.source == source);
+        let Some(known) = known.and_then(|index| self.sources.get_mut(index)) else {
+            if self.sources.len() < SOURCES_MAX {
+                self.sources.push(Source { source, next: (number + 1) & 0xffff, frames: 1, in_order: 0 });
+            }
+            return;
+        };
+        known.frames += 1;
+        known.in_order += u64::from(number.wrapping_sub(known.next) & 0xffff <= IN_ORDER);
+        known.next = (number + 1) & 0xffff;
+    }
+
+    /// True if most frames look like RTP and count. RTCP can be between them.
     fn is_rtp(&self) -> bool {
-        2 * self.rtp >= self.frames
+        let in_order: u64 = self.sources.iter().map(|source| source.in_order).sum();
+        2 * in_order >= self.frames
+    }
+
+    fn has_several_sources(&self) -> bool {
+        self.is_rtp() && self.sources.iter().filter(|source| source.counts()).count() > 1
     }
 
     /// The stream for the record.
@@ -242,7 +305,7 @@ impl Stream {
         let duration_ns =
             self.first_ns.map_or(0, |first_ns| self.last_ns.saturating_sub(first_ns)).max(0).cast_unsigned();
         let mut stream = self.key.to_record();
-        if self.is_rtp() {
+        if self.is_rtp() && stream.protocol.is_empty() {
             "RTP".clone_into(&mut stream.protocol);
         }
         CapturedStream {

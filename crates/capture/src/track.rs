@@ -57,6 +57,8 @@ pub(crate) struct Tracked {
     /// Number of intervals.
     pub(crate) intervals: u64,
     pub(crate) numbered: bool,
+    /// Lost frames; `None` if frames have no number.
+    pub(crate) lost: Option<u64>,
     /// As it was before the first frame.
     pub(crate) counter: Option<Counter>,
 }
@@ -135,11 +137,11 @@ impl Track {
     }
 
     /// The result; `None` if there were too few frames.
-    pub(crate) fn finish(mut self) -> Option<Tracked> {
+    pub(crate) fn finish(&mut self) -> Option<Tracked> {
         if self.slots.is_none() {
             self.begin(true);
         }
-        let mut slots = self.slots?;
+        let mut slots = self.slots.take()?;
         slots.finish();
         let irregular = !slots.numbered && slots.regular * 2 < slots.frames;
         Some(Tracked {
@@ -151,7 +153,8 @@ impl Track {
             step_ns: self.step_ns,
             intervals: self.intervals,
             numbered: slots.numbered,
-            counter: self.learned,
+            lost: slots.numbered.then_some(slots.sequence.lost),
+            counter: self.learned.take(),
         })
     }
 }

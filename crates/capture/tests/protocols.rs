@@ -254,3 +254,85 @@ fn two_tags_and_cooked_captures_show_the_same_stream() {
         assert_eq!((capture.stream.source.as_str(), capture.stream.destination.as_str()), ("02:00:00:00:00:09", ""));
     }
 }
+
+/// Two interleaved streams of each kind that differ in one field of their headers, each with its own numbers. The second one
+/// starts later.
+fn pairs() -> Vec<(&'static str, [fn(u64) -> Vec<u8>; 2])> {
+    fn patched(mut frame: Vec<u8>, at: usize, value: u8) -> Vec<u8> {
+        frame[at] = value;
+        frame
+    }
+    vec![
+        (
+            "RTP 0x00000008",
+            [
+                |n| ethernet(0x0800, &ipv4(5004, &rtp(n))),
+                |n| patched(ethernet(0x0800, &ipv4(5004, &rtp(n + 30_000))), 14 + 28 + 11, 8),
+            ],
+        ),
+        (
+            "PTP Sync, domain 24",
+            [|n| ethernet(0x88f7, &ptp(0, n)), |n| patched(ethernet(0x88f7, &ptp(0, n + 30_000)), 14 + 4, 24)],
+        ),
+        ("PTP Follow_Up, domain 0", [|n| ethernet(0x88f7, &ptp(0, n)), |n| ethernet(0x88f7, &ptp(8, n + 30_000))]),
+        (
+            "PROFINET 0x8002",
+            [|n| ethernet(0x8892, &profinet(n)), |n| patched(ethernet(0x8892, &profinet(n + 30_000)), 14 + 1, 2)],
+        ),
+        (
+            "sampled values 0x4001",
+            [
+                |n| ethernet(0x88ba, &sampled_values(n)),
+                |n| patched(ethernet(0x88ba, &sampled_values(n + 1_000)), 14 + 1, 1),
+            ],
+        ),
+        (
+            "AVTP AAF",
+            [
+                |n| ethernet(0x22f0, &[&[0x02, 0x80, n as u8, 0, 0, 0, 0, 0, 0, 0, 0, 1][..], &[0; 40]].concat()),
+                |n| {
+                    ethernet(0x22f0, &[&[0x02, 0x80, (n + 99) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 2][..], &[0; 40]].concat())
+                },
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn streams_that_share_addresses_are_selected_by_their_number() {
+    for (name, [first, second]) in pairs() {
+        let mut frames: Vec<Seen> = (0..4000).filter(|n| n % 1000 != 7).map(|n| seen(n, first(n))).collect();
+        let later =
+            |n: u64| Seen { at_ns: BEGIN_NS + n * PERIOD_NS + 400_000 + scatter(n) as u64, ..seen(n, second(n)) };
+        frames.extend((10..4000).filter(|n| n % 500 != 30).map(later));
+        frames.sort_by_key(|seen| seen.at_ns);
+        let of = |number| analysed(1, &frames, &Options { number: Some(number), ..OPTIONS }).capture;
+        for (number, lost, count) in [(1, 4, 3996), (2, 8, 3982)] {
+            let capture = of(number);
+            assert_eq!((capture.frames, capture.lost, capture.restarts), (count, Some(lost), Some(0)), "{name}");
+            assert_eq!((capture.late, capture.duplicates, capture.streams.len()), (Some(0), Some(0), 2), "{name}");
+            assert_eq!(capture.stream, capture.streams[number - 1], "{name}");
+            assert_eq!([capture.streams[0].lost, capture.streams[1].lost], [Some(4), Some(8)], "{name}");
+        }
+        assert_eq!(of(2).stream.protocol, name);
+        let file = pcap(LITTLE, true, 1, &frames);
+        let error = analyse(|| Ok(&file[..]), "test", &Options { number: Some(3), ..OPTIONS }).unwrap_err().to_string();
+        assert!(error.starts_with("no stream 3: the file has 2 such streams"), "{error}");
+    }
+}
+
+#[test]
+fn a_source_of_rtp_that_sends_rarely_is_a_stream() {
+    let other = |n: u64| {
+        let mut frame = ethernet(0x0800, &ipv4(5004, &rtp(n)));
+        frame[14 + 28 + 8..14 + 28 + 12].copy_from_slice(&[1, 2, 3, 4]);
+        Seen { at_ns: BEGIN_NS + n * 100 * PERIOD_NS + 500_000, ..seen(n, frame) }
+    };
+    let mut frames: Vec<Seen> = (0..3000).map(|n| seen(n, ethernet(0x0800, &ipv4(5004, &rtp(n))))).collect();
+    frames.extend((0..20).map(other));
+    frames.sort_by_key(|seen| seen.at_ns);
+    let capture = analysed(1, &frames, &OPTIONS).capture;
+    let names: Vec<_> = capture.streams.iter().map(|stream| (stream.protocol.as_str(), stream.frames)).collect();
+    assert_eq!(names, [("RTP 0x00000007", 3000), ("RTP 0x01020304", 20)]);
+    assert_eq!((capture.lost, capture.restarts, capture.late), (Some(0), Some(0), Some(0)));
+}

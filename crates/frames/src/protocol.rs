@@ -69,8 +69,11 @@ pub enum Protocol {
     },
     /// OPC UA `PubSub` in the UADP encoding.
     Uadp,
-    /// RTP. Other payloads can look like it, so it does not separate streams.
-    Rtp,
+    /// RTP. Other payloads can look like it.
+    Rtp {
+        /// The synchronisation source (SSRC).
+        source: u32,
+    },
 }
 
 /// The values that a number runs through.
@@ -253,9 +256,11 @@ fn rtp(from: &[u8]) -> (Protocol, Option<Count>) {
         if first & 0x10 != 0 {
             length += 4 + 4 * usize::from(u16::from_be_bytes(bytes(from, length + 2)?));
         }
-        (first >> 6 == 2 && is_media && from.len() >= length).then(|| u16::from_be_bytes([high, low]))
+        let source = bytes(from, 8).map(u32::from_be_bytes)?;
+        let count = Count::bits(u16::from_be_bytes([high, low]), 16);
+        (first >> 6 == 2 && is_media && from.len() >= length).then_some((Protocol::Rtp { source }, Some(count)))
     };
-    read().map_or((Protocol::Unknown, None), |sequence| (Protocol::Rtp, Some(Count::bits(sequence, 16))))
+    read().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -321,8 +326,8 @@ mod tests {
     #[test]
     fn reads_the_sequence_of_rtp_but_not_of_rtcp() {
         let mut packet = [0; 60];
-        (packet[0], packet[1], packet[2], packet[3]) = (0x80, 98, 0xab, 0xcd);
-        assert_eq!(of_datagram(5004, &packet), (Protocol::Rtp, Some(Count::bits(0xabcdu16, 16))));
+        (packet[0], packet[1], packet[2], packet[3], packet[11]) = (0x80, 98, 0xab, 0xcd, 7);
+        assert_eq!(of_datagram(5004, &packet), (Protocol::Rtp { source: 7 }, Some(Count::bits(0xabcdu16, 16))));
         packet[1] = 200;
         assert_eq!(of_datagram(5005, &packet), (Protocol::Unknown, None));
         (packet[0], packet[1]) = (0x90, 98);

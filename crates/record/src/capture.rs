@@ -23,7 +23,7 @@ pub struct Capture {
     pub format: String,
     /// Frames in the file, of any kind.
     pub file_frames: u64,
-    /// The streams in the file, the one with the most frames first; at most 4096.
+    /// The streams in the file, the one with the most frames first, as `--stream` numbers them from 1; at most 4096.
     pub streams: Vec<CapturedStream>,
     /// Frames of streams that `streams` has no room for.
     #[serde(default)]
@@ -267,6 +267,9 @@ pub struct CapturedStream {
     pub bytes: u64,
     /// Time from its first frame to its last, ns.
     pub duration_ns: u64,
+    /// Lost frames according to its sequence numbers; absent if its frames have none, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
     /// Copies of frames that arrived before, by their redundancy tags (IEEE Std 802.1CB). They are not among `frames`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copies: u64,

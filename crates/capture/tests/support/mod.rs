@@ -20,6 +20,7 @@ pub const OPTIONS: Options = Options {
     },
     period_ns: None,
     analysed: None,
+    number: None,
     stream_periods_ns: Vec::new(),
     idle_slope_bps: None,
     link_bps: 1_000_000_000,

@@ -20,6 +20,11 @@ pub struct Capture {
     /// 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001.
     #[arg(long, value_name = "ID", value_parser = parse_stream_id, conflicts_with_all = ["ethertype", "udp"])]
     pub stream_id: Option<u64>,
+    /// Analyse the stream with this number in the list.
+    ///
+    /// --full prints the list, from 1. With other options that select frames, it is the list that they leave.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub stream: Option<u32>,
     /// Analyse only frames of this VLAN.
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4095))]
     pub vlan: Option<u16>,

@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(tip("punctual measure timer --aligned 10us"), "use --offset TIME");
         assert_eq!(tip("punctual measure udp host --receive-priority 9"), "use --receive-policy fifo:N");
         assert_eq!(tip("punctual lab --kernel image --cpus 2"), "use --guest-cpus N");
-        assert_eq!(tip("punctual capture talk.pcap --stream 12"), "use --stream-id ID");
+        assert_eq!(tip("punctual measure stream listen eth0 --stream 12"), "use --stream-id ID");
         assert_eq!(tip("punctual amp play --priority 80"), "use --policy fifo:N");
         assert_eq!(tip("punctual amp play --capture hw:1"), "use --capture-device HW");
         assert_eq!(tip("punctual latency loop --playback hw:1"), "use --playback-device HW");

@@ -80,6 +80,7 @@ fn analysis_options(options: &Capture, interface: Option<u32>) -> capture::Optio
         },
         period_ns: options.period,
         analysed: None,
+        number: options.stream.map(|number| number as usize),
         stream_periods_ns: Vec::new(),
         idle_slope_bps: options.idle_slope.map(|rate| rate.0),
         link_bps: options.link_speed.0,

@@ -32,13 +32,12 @@ pub fn section(record: &Record) -> Option<Part> {
         frames("Latest frames, behind the stream's own time grid", "late", &capture.worst_late),
     ];
     if capture.streams.len() > 1 {
-        let row = |stream: &CapturedStream| vec![capture.name_of(stream), grouped(stream.frames)];
-        let rows = capture.streams.iter().take(STREAMS).map(row).collect();
-        more.push(Table::plain(
-            "Streams in the file, of which only the first was analysed",
-            &["stream", "frames"],
-            rows,
-        ));
+        let row = |(number, stream): (usize, &CapturedStream)| {
+            vec![number.to_string(), capture.name_of(stream), grouped(stream.frames), known(stream.lost)]
+        };
+        let rows = (1..).zip(&capture.streams).take(STREAMS).map(row).collect();
+        let caption = "Streams in the file, of which one was analysed (--stream NUMBER selects it)";
+        more.push(Table::plain(caption, &["number", "stream", "frames", "lost"], rows));
     }
     tables.retain(|table| !table.rows.is_empty());
     more.retain(|table| !table.rows.is_empty());

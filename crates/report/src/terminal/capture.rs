@@ -319,17 +319,19 @@ fn streams(page: &mut Page, capture: &Capture) {
         return;
     }
     page.heading("Streams in the file");
-    let table = Table::new(&["stream", "protocol", "to", "VLAN", "interface", "frames", "per second", "bytes"]);
-    let mut table = table.words(1).words(2);
-    for stream in capture.streams.iter().take(STREAMS) {
+    let headings = ["number", "stream", "protocol", "to", "VLAN", "interface", "frames", "lost", "per second", "bytes"];
+    let mut table = Table::new(&headings).words(1).words(2).words(3);
+    for (number, stream) in (1..).zip(&capture.streams).take(STREAMS) {
         let per_second = stream.frames.saturating_sub(1) as f64 * 1e9 / stream.duration_ns.max(1) as f64;
         table.row(vec![
+            cell(number.to_string()),
             cell(&stream.name),
             cell(if stream.protocol.is_empty() { "-" } else { &stream.protocol }),
             cell(if stream.destination.is_empty() { "-" } else { &stream.destination }),
             cell(stream.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string())),
             cell(stream.interface.to_string()),
             cell(grouped(stream.frames)),
+            stream.lost.map_or_else(|| cell("-"), count_cell),
             cell(if stream.duration_ns > 0 { format!("{per_second:.1}") } else { "-".to_owned() }),
             cell(grouped(stream.bytes)),
         ]);
@@ -340,7 +342,8 @@ fn streams(page: &mut Page, capture: &Capture) {
     }
     page.text(
         Ink::Quiet,
-        "select another one with --stream-id, --udp, --ethertype, --vlan, --source, --destination or --interface",
+        "select another one with --stream NUMBER; --stream-id, --udp, --ethertype, --vlan, --source, --destination and \
+         --interface shorten the list",
     );
 }
 

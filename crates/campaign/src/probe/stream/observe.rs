@@ -98,6 +98,7 @@ pub(crate) fn add_capture(record: &mut Record, stream: &StreamProbe, record_path
     let options = capture::Options {
         // The observer stored only streams of this run, so each is listed.
         filter: capture::Filter::default(),
+        number: None,
         analysed: u64::from_str_radix(&identity.stream_id, 16).ok(),
         period_ns: record.phases.first().map(|phase| phase.period_ns),
         stream_periods_ns: periods_ns(record, stream),
