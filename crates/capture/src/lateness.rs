@@ -51,7 +51,7 @@ const NEARLY_WHOLE: f64 = 0.125;
 const NEARLY_WHOLE_MAX: f64 = 0.25;
 /// A silence from which on the clock of the capture may have been set, ns. ntpd sets the clock from an error of 128 ms on
 /// and otherwise changes its rate (option `tinker step`).
-const SET_NS: i64 = 128_000_000;
+pub(crate) const SET_NS: i64 = 128_000_000;
 
 /// A frame with its lateness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -196,6 +196,11 @@ impl Measure {
         }
         let Self { reference, spacing, sequence, lateness, shaper, presentation, late, steps, .. } = self;
         let counted = spacing.all.total > 0;
+        // Without numbers, slots without a frame are found in both ways.
+        let (mut skipped, mut skips) = (lateness.skipped, lateness.skips);
+        if self.numbered_by == NumberedBy::Nothing {
+            (skipped, skips) = (skipped + sequence.lost, skips + sequence.losses);
+        }
         let resolution_ns = reference.resolution_ns;
         let first_ns = self.first_ns.unwrap_or(0);
         let series = Series {
@@ -205,7 +210,7 @@ impl Measure {
             period_ns: nearest(reference.grid.group_ns()).max(1).cast_unsigned(),
             first_deadline_ns: first_ns.saturating_add(nearest(reference.grid.origin_ns)),
             samples: late.all.total,
-            missed: lateness.skipped,
+            missed: if reference.lateness_unknown.is_some() { 0 } else { skipped },
             early: late.early,
             min_ns: (late.all.total > 0).then_some(late.all.min_ns),
             mean_ns: late.all.mean_ns(),
@@ -231,8 +236,8 @@ impl Measure {
             late: Some(late.late),
             late_packets: Some(late.late_packets),
             missed_slots: Some(late.missed_slots),
-            skipped_slots: Some(lateness.skipped),
-            skips: Some(lateness.skips),
+            skipped_slots: Some(skipped),
+            skips: Some(skips),
             worst_late: late.largest.into_vec(),
             numbered_by: self.numbered_by,
             lost: Some(sequence.lost),

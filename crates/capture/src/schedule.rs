@@ -1,6 +1,7 @@
 //! The time at which each frame of a stream is due, while the stream is read.
 
 use crate::convert::{nearest, signed};
+use crate::lateness::SET_NS;
 
 /// A new level of lateness is adopted after this many frames at that level.
 const BLOCK: u32 = 64;
@@ -8,6 +9,10 @@ const BLOCK: u32 = 64;
 const PERIOD_ERROR: f64 = 500e-6;
 /// The smallest error of a fitted period: clocks are not exactly constant.
 const PERIOD_ERROR_MIN: f64 = 5e-6;
+/// A frame is near a slot if it is this part of the period behind it: slots follow the earliest frames.
+const NEAR_SLOT: std::ops::Range<f64> = -0.125..0.375;
+/// Fewer missing frames than this are no pause of the talker, even if they take longer than [`SET_NS`].
+const SLOTS_MISSING: f64 = 16.0;
 /// Limit of a number of slots, so that sums of few numbers do not overflow.
 const SLOTS_MAX: f64 = 1e15;
 
@@ -134,10 +139,25 @@ impl Schedule {
         nearest((late_ns / self.period_ns).clamp(-SLOTS_MAX, SLOTS_MAX))
     }
 
-    /// True if a frame at `at_ns` is more than half a period before its slot, if it has this index.
+    /// True if a frame at `at_ns` is more than this part of the period before its slot, if it has this index.
     #[inline]
-    pub(crate) fn is_early(&self, index: i64, at_ns: i64) -> bool {
-        self.late_ns(index, at_ns) < -self.period_ns / 2.0
+    pub(crate) fn is_early(&self, index: i64, at_ns: i64, part: f64) -> bool {
+        self.late_ns(index, at_ns) < -self.period_ns * part
+    }
+
+    /// Whole slots that a frame at `at_ns` is behind its own, if it has this index; 0 if it is not near a slot, or so late
+    /// that the clock of the capture may have been set.
+    #[inline]
+    pub(crate) fn whole_slots_late(&self, index: i64, at_ns: i64) -> u64 {
+        let slots = self.late_ns(index, at_ns) / self.period_ns;
+        // The usual case, without rounding.
+        if slots < 0.5 || self.base_ns.is_none() {
+            return 0;
+        }
+        let whole = slots.round();
+        let is_near = NEAR_SLOT.contains(&(slots - whole));
+        let is_long = whole * self.period_ns >= (SET_NS as f64).max(SLOTS_MISSING * self.period_ns);
+        if is_near && !is_long { nearest(whole).cast_unsigned() } else { 0 }
     }
 
     #[inline]

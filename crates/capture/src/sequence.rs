@@ -2,7 +2,11 @@
 //!
 //! A frame's index is its position in the stream; lost frames have an index too. With 64-bit numbers, the index follows
 //! from the number. With 8-bit numbers, several indexes are possible, so the time that has passed and, for unexpected
-//! numbers, the following frames decide. Without numbers, frames are counted.
+//! numbers, the following frames decide.
+//!
+//! Without numbers, a frame has the slot after that of the frame before. If it is near a later slot, the slots between them
+//! had no frame, unless several of the next frames catch up: then these frames are late, because the talker was stalled. A
+//! frame that is early has no slot: it is a second one of the slot before.
 
 use frames::{Content, Count, Range};
 
@@ -25,6 +29,14 @@ const OVERTAKES: u64 = 32;
 const SILENCE: f64 = 128.0;
 /// After this many slots, the error of the elapsed slots is a large part of 256, so that 8-bit numbers show nothing.
 const SILENCE_MAX: i64 = 16_000;
+
+/// A frame without a number is a second one of a slot if it is this part of the period before the next slot.
+const SECOND: f64 = 0.5;
+/// After slots without a frame, a frame this part of the period before its slot catches up.
+const CATCHES_UP: f64 = 0.125;
+
+/// The talker was stalled if so many frames catch up after at least so many slots without a frame.
+const CAUGHT_UP: u64 = 2;
 
 /// The sequence number of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +88,21 @@ struct Held {
     low: u8,
 }
 
+/// Frames without numbers after slots without a frame, until the following frames show whether they are late.
+#[derive(Debug)]
+struct Gap {
+    /// Slots without a frame, at least 1.
+    slots: u64,
+    /// Number and time of the first frame after them, and of those that came early after it.
+    frames: Vec<(u64, i64)>,
+}
+
+impl Gap {
+    fn last_ns(&self) -> i64 {
+        self.frames.last().map_or(i64::MIN, |&(_, at_ns)| at_ns)
+    }
+}
+
 /// The state of counting the frames of a stream.
 #[derive(Debug)]
 pub(crate) struct Sequence {
@@ -88,9 +115,13 @@ pub(crate) struct Sequence {
     /// Wrapping offset from a number to the frame's index.
     to_index: u64,
     held: Vec<Held>,
+    gap: Option<Gap>,
+    /// True while frames without numbers catch up after a stall.
+    stalled: bool,
     last_ns: i64,
     /// Consecutive frames that are certainly missing.
     missing: u64,
+    /// Lost frames; of frames without numbers, slots without a frame.
     pub(crate) lost: u64,
     pub(crate) losses: u64,
     pub(crate) longest_loss: u64,
@@ -114,6 +145,8 @@ impl Sequence {
             run: None,
             to_index: 0,
             held: Vec::new(),
+            gap: None,
+            stalled: false,
             last_ns: i64::MIN,
             missing: 0,
             lost: 0,
@@ -144,21 +177,65 @@ impl Sequence {
             }
             Number::Aside => self.aside += 1,
             // A candidate that was not extended does not count.
-            Number::None | Number::Candidate(_) => {
-                // A frame is not sent before its slot, so it is a second frame of the slot before. If the time steps
-                // back, the clock was set.
-                let early = self.begun && self.schedule.is_early(self.index(self.next), at_ns);
-                if early && at_ns >= self.last_ns {
-                    self.surplus += 1;
-                } else {
-                    if early {
-                        self.schedule.restart();
-                    }
-                    self.assign(frame, at_ns, self.next, false, place);
-                }
-                self.last_ns = at_ns;
+            Number::None | Number::Candidate(_) => self.add_unnumbered(frame, at_ns, place),
+        }
+    }
+
+    #[inline]
+    fn add_unnumbered(&mut self, frame: u64, at_ns: i64, place: &mut impl FnMut(Placed)) {
+        if let Some(mut gap) = self.gap.take() {
+            let in_order = at_ns >= gap.last_ns();
+            let index = self.index(self.next.wrapping_add(gap.slots).wrapping_add(1));
+            let catches_up = in_order && self.schedule.is_early(index, at_ns, CATCHES_UP);
+            if catches_up {
+                gap.frames.push((frame, at_ns));
+            }
+            // One more frame in a slot is a duplicate.
+            let is_stall = gap.slots >= CAUGHT_UP && gap.frames.len() as u64 > CAUGHT_UP;
+            self.gap = Some(gap);
+            self.stalled |= is_stall;
+            if is_stall || !catches_up {
+                self.end_gap(in_order && !is_stall, place);
+            }
+            if catches_up {
+                return;
             }
         }
+        let slots = if self.begun { self.schedule.whole_slots_late(self.index(self.next), at_ns) } else { 0 };
+        self.stalled &= slots > 0;
+        if slots > 0 && !self.stalled {
+            self.gap = Some(Gap { slots, frames: vec![(frame, at_ns)] });
+        } else {
+            self.place_next(frame, at_ns, place);
+        }
+    }
+
+    /// Assigns the frames after slots without a frame: to the slots near them if frames are missing.
+    fn end_gap(&mut self, is_missing: bool, place: &mut impl FnMut(Placed)) {
+        let Some(Gap { slots, frames }) = self.gap.take() else { return };
+        let mut frames = frames.into_iter().peekable();
+        if let Some((frame, at_ns)) = frames.next_if(|_| is_missing) {
+            self.last_ns = at_ns;
+            self.assign(frame, at_ns, self.next.saturating_add(slots), false, place);
+        }
+        frames.for_each(|(frame, at_ns)| self.place_next(frame, at_ns, place));
+    }
+
+    /// Assigns the next slot to a frame without a number, unless it is early.
+    #[inline]
+    fn place_next(&mut self, frame: u64, at_ns: i64, place: &mut impl FnMut(Placed)) {
+        // A frame is not sent before its slot, so it is a second frame of the slot before. If the time steps back, the clock
+        // was set.
+        let early = self.begun && self.schedule.is_early(self.index(self.next), at_ns, SECOND);
+        if early && at_ns >= self.last_ns {
+            self.surplus += 1;
+        } else {
+            if early {
+                self.schedule.restart();
+            }
+            self.assign(frame, at_ns, self.next, false, place);
+        }
+        self.last_ns = at_ns;
     }
 
     #[inline]
@@ -380,6 +457,7 @@ impl Sequence {
         while !self.held.is_empty() {
             self.decide(place);
         }
+        self.end_gap(true, place);
         self.flush_seen();
     }
 
