@@ -1,6 +1,6 @@
 //! Extends the numbers of protocols to 64 bits. They have different widths and steps, and some start again each second.
 
-use frames::{Count, Range};
+use frames::{Count, MediaTime, Range};
 
 use crate::convert::nearest;
 use crate::fit::quantile;
@@ -16,6 +16,8 @@ const REPEATED: f64 = 0.6;
 const BEHIND_MAX: u64 = 256;
 /// The number of frames may differ from the slots that passed by this many, or by a quarter.
 const SLOTS_APART: f64 = 32.0;
+/// After a silence of more than this many slots without as many lost frames, the talker continues with another phase.
+const PAUSE: f64 = 1024.0;
 /// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
 const CREEP: f64 = 1e-3;
 /// Samples a second of IEC 61850-9-2 LE (80 and 256 a cycle of 50 and 60 Hz) and IEC 61869-9: smpCnt starts again there.
@@ -34,8 +36,30 @@ pub(crate) struct Counter {
     step: u64,
     /// Mean time between two frames, ns.
     interval_ns: f64,
+    /// Ticks of the media clock between two frames of RTP; `None` if they are not the same for most frames.
+    ticks: Option<u32>,
     newest: Option<Newest>,
     run: u32,
+}
+
+/// How often numbers may have started again before a frame.
+#[derive(Debug, Clone, Copy)]
+struct Around {
+    /// Frames after which they start again.
+    frames: u64,
+    /// The time of the media in the frame.
+    media: Option<MediaTime>,
+}
+
+impl Around {
+    /// The number of times that `ahead` frames, and so many times [`Self::frames`], passed, if `media_frames` passed by the
+    /// time of the media and `slots` by that of the capture. If the numbers and both times agree, frames were lost. If they
+    /// do not, or if the frame is marked as the first one after a pause, the talker sent none.
+    fn times(self, ahead: u64, media_frames: u64, slots: f64) -> u64 {
+        let more = media_frames.saturating_sub(ahead);
+        let agrees = more.is_multiple_of(self.frames) && (slots - media_frames as f64).abs() <= tolerance(media_frames);
+        if agrees && !self.media.is_some_and(|media| media.marker) { more / self.frames } else { 0 }
+    }
 }
 
 /// The newest frame.
@@ -44,6 +68,7 @@ struct Newest {
     value: u64,
     seq: u64,
     at_ns: i64,
+    media: Option<MediaTime>,
     /// The earliest time of number [`FIRST`], according to each frame of the run, ns.
     base_ns: f64,
 }
@@ -90,7 +115,7 @@ impl Counter {
         // EtherCAT masters use a part of 8 bits. With wider numbers, two restarts after equal times would look like this.
         let used = (range == Range::Bits(8)).then(|| used_values(&frames, step)).flatten();
         let (values, is_eight) = (used.or(in_field), range == Range::Bits(8) && step == 1 && used.is_none());
-        Some(Self { values, in_field, is_eight, step, interval_ns, newest: None, run: 0 })
+        Some(Self { values, in_field, is_eight, step, interval_ns, ticks: ticks(&frames, step), newest: None, run: 0 })
     }
 
     /// The number of a frame. Frames of one run have consecutive numbers; a number that fits neither the newest one nor
@@ -102,25 +127,26 @@ impl Counter {
             return Number::Eight(low);
         }
         let value = u64::from(count.value);
-        let Some(newest) = self.newest else { return self.begin(value, at_ns) };
-        let seq = match self.ahead(newest, value, at_ns) {
+        let Some(newest) = self.newest else { return self.begin(count, at_ns) };
+        let seq = match self.ahead(newest, count, at_ns) {
             Some(ahead) => newest.seq.saturating_add_signed(ahead),
             None => {
                 self.run += 1;
-                return self.begin(value, at_ns);
+                return self.begin(count, at_ns);
             }
         };
         if seq > newest.seq {
             let phase_ns = self.phase_ns(seq, at_ns);
             let crept_ns = newest.base_ns + CREEP * self.interval_ns * (seq - newest.seq) as f64;
-            self.newest = Some(Newest { value, seq, at_ns, base_ns: phase_ns.min(crept_ns) });
+            let base_ns = if self.pauses(newest, seq, at_ns) { phase_ns } else { phase_ns.min(crept_ns) };
+            self.newest = Some(Newest { value, seq, at_ns, media: count.media, base_ns });
         }
         Number::Whole { run: self.run, seq }
     }
 
-    fn begin(&mut self, value: u64, at_ns: i64) -> Number {
+    fn begin(&mut self, count: Count, at_ns: i64) -> Number {
         let base_ns = self.phase_ns(FIRST, at_ns);
-        self.newest = Some(Newest { value, seq: FIRST, at_ns, base_ns });
+        self.newest = Some(Newest { value: count.value.into(), seq: FIRST, at_ns, media: count.media, base_ns });
         Number::Whole { run: self.run, seq: FIRST }
     }
 
@@ -128,9 +154,17 @@ impl Counter {
         at_ns as f64 - (seq - FIRST) as f64 * self.interval_ns
     }
 
+    /// True if much more time passed before this frame than that of the frames since the newest one: the talker paused.
+    #[inline]
+    fn pauses(&self, newest: Newest, seq: u64, at_ns: i64) -> bool {
+        let slots = at_ns.saturating_sub(newest.at_ns) as f64 / self.interval_ns;
+        slots > PAUSE && slots - (seq - newest.seq) as f64 > tolerance(seq - newest.seq).max(PAUSE)
+    }
+
     /// The number of frames from the newest one to this one; `None` if the talker started its numbers again.
     #[inline]
-    fn ahead(&mut self, newest: Newest, value: u64, at_ns: i64) -> Option<i64> {
+    fn ahead(&mut self, newest: Newest, count: Count, at_ns: i64) -> Option<i64> {
+        let value = u64::from(count.value);
         let is_soon = at_ns.saturating_sub(newest.at_ns) as f64 <= SLOTS_APART * self.interval_ns;
         if value == newest.value + self.step && is_soon {
             return Some(1);
@@ -141,12 +175,18 @@ impl Counter {
         match self.values {
             Some(values) => {
                 let forward = (value + values - newest.value) % values;
-                let around = values / self.step;
+                let around = Around { frames: values / self.step, media: count.media };
                 self.fitting(newest, forward, (values - forward) % values, around, at_ns)
             }
             None => {
                 let (forward, backward) = (value.checked_sub(newest.value), newest.value.checked_sub(value));
-                self.fitting(newest, forward.unwrap_or(u64::MAX), backward.unwrap_or(u64::MAX), u64::MAX, at_ns)
+                self.fitting(
+                    newest,
+                    forward.unwrap_or(u64::MAX),
+                    backward.unwrap_or(u64::MAX),
+                    Around { frames: u64::MAX, media: None },
+                    at_ns,
+                )
             }
         }
     }
@@ -162,13 +202,17 @@ impl Counter {
         rates.filter(|&rate| value < newest.value && rate >= last).find(fits)
     }
 
-    /// Frames forward, if the time fits, or backward to an earlier frame. After `around` frames, the numbers start again.
-    fn fitting(&self, newest: Newest, forward: u64, backward: u64, around: u64, at_ns: i64) -> Option<i64> {
+    /// Frames forward, if the time fits, or backward to an earlier frame.
+    fn fitting(&self, newest: Newest, forward: u64, backward: u64, around: Around, at_ns: i64) -> Option<i64> {
         let behind = self.frames_in(backward).filter(|&behind| behind <= BEHIND_MAX);
         let ahead = self.frames_in(forward).map(|ahead| {
             // In a long silence, the numbers can have started again several times.
-            let more = (self.slots_since(newest, at_ns) - ahead as f64) / around as f64;
-            ahead.saturating_add(nearest(more).max(0).cast_unsigned().saturating_mul(around))
+            let slots = self.slots_since(newest, at_ns);
+            let times = match self.media_frames(newest, around.media) {
+                Some(frames) => around.times(ahead, frames, slots),
+                None => nearest((slots - ahead as f64) / around.frames as f64).max(0).cast_unsigned(),
+            };
+            ahead.saturating_add(times.saturating_mul(around.frames))
         });
         match (ahead, behind) {
             (Some(0), _) => Some(0),
@@ -179,6 +223,14 @@ impl Counter {
             (_, Some(behind)) => Some(-behind.cast_signed()),
             _ => None,
         }
+    }
+
+    /// The number of frames since the newest one by the time of the media; 0 if it is not that of whole frames. `None` if the
+    /// media has no such time.
+    fn media_frames(&self, newest: Newest, media: Option<MediaTime>) -> Option<u64> {
+        let (ticks, before, now) = (self.ticks?, newest.media?, media?);
+        let passed = now.timestamp.wrapping_sub(before.timestamp);
+        Some(if passed.is_multiple_of(ticks) { (passed / ticks).into() } else { 0 })
     }
 
     fn frames_in(&self, difference: u64) -> Option<u64> {
@@ -210,6 +262,20 @@ fn used_values(frames: &[(Count, i64)], step: u64) -> Option<u64> {
     values().all(|value| value < used).then_some(used)
 }
 
+/// The ticks of the media clock from one frame to the next, if most frames have the same.
+fn ticks(frames: &[(Count, i64)], step: u64) -> Option<u32> {
+    let ticks = |pair: &[(Count, i64)]| {
+        let [(before, _), (next, _)] = [pair[0], pair[1]];
+        let follows = u64::from(next.value.wrapping_sub(before.value) & 0xffff) == step;
+        let passed = next.media?.timestamp.wrapping_sub(before.media?.timestamp);
+        follows.then_some(passed)
+    };
+    let mut all: Vec<u32> = frames.windows(2).filter_map(ticks).collect();
+    all.sort_unstable();
+    let most = all.chunk_by(|a, b| a == b).max_by_key(|run| run.len())?;
+    most.first().copied().filter(|&ticks| ticks > 0 && 2 * most.len() > all.len())
+}
+
 /// The median of the means of several intervals in a row. A single one can be that within a group of frames, or of stamps that
 /// are coarser than it; and the mean of all can contain a pause.
 fn usual_mean(intervals_ns: &[i64]) -> Option<f64> {
@@ -235,7 +301,7 @@ mod tests {
     const INTERVAL_NS: i64 = 1_000_000;
 
     fn of(value: u64, range: Range) -> Number {
-        Number::Candidate(Count { value: u32::try_from(value).unwrap(), range })
+        Number::Candidate(Count { value: u32::try_from(value).unwrap(), range, media: None })
     }
 
     /// The frames with these indexes, on time, of a talker whose numbers are below `values`.

@@ -336,3 +336,34 @@ fn a_source_of_rtp_that_sends_rarely_is_a_stream() {
     assert_eq!(names, [("RTP 0x00000007", 3000), ("RTP 0x01020304", 20)]);
     assert_eq!((capture.lost, capture.restarts, capture.late), (Some(0), Some(0), Some(0)));
 }
+
+/// A frame of RTP with this number and media time, in slots from the first one.
+fn media(number: u64, time: u64, marker: bool, slot: u64) -> Seen {
+    let mut packet = rtp(number);
+    packet[1] |= u8::from(marker) << 7;
+    packet[4..8].copy_from_slice(&((time * 48) as u32).to_be_bytes());
+    seen(slot, ethernet(0x0800, &ipv4(5004, &packet)))
+}
+
+#[test]
+fn media_times_distinguish_a_pause_of_rtp_from_a_loss() {
+    for slots in [1_000, 32_768, 40_000, 65_535, 65_536, 70_000, 2 * 65_536, 1_000_000] {
+        let of = |lost: u64, time: u64, marker: bool| {
+            let after = |n: u64| media(3000 + lost + n, 3000 + time + n, marker && n == 0, 3000 + slots + n);
+            let frames: Vec<Seen> = (0..3000).map(|n| media(n, n, false, n)).chain((0..3000).map(after)).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            (capture.lost, capture.losses, capture.restarts, capture.clock_steps)
+        };
+        let pause = (Some(0), Some(0), Some(0), Some(1));
+        let loss = |lost| (Some(lost), Some(1), Some(0), Some(0));
+        assert_eq!(of(slots, slots, false), loss(slots), "both advance: a loss of {slots}");
+        assert_eq!(of(0, 0, false), pause, "neither advances: a pause of {slots}");
+        assert_eq!(of(0, slots, true), pause, "a marked pause of {slots} in which the media advances");
+        if slots % 65_536 != 0 {
+            assert_eq!(of(0, slots, false), pause, "a pause of {slots} in which the media advances");
+        }
+        if slots > 30_000 {
+            assert_eq!(of(7, slots, false).0, Some(7), "a pause of {slots} with a loss");
+        }
+    }
+}

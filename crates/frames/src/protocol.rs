@@ -92,11 +92,22 @@ pub struct Count {
     pub value: u32,
     /// The values that it runs through.
     pub range: Range,
+    /// The time of the media in the frame, if the header contains it.
+    pub media: Option<MediaTime>,
+}
+
+/// The time of the media in a frame of RTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MediaTime {
+    /// In ticks of the media clock, modulo 2^32. It also advances in a pause.
+    pub timestamp: u32,
+    /// The marker bit: of audio, the first frame after a pause (RFC 3551, 4.1).
+    pub marker: bool,
 }
 
 impl Count {
     fn bits(value: impl Into<u32>, bits: u32) -> Self {
-        Self { value: value.into(), range: Range::Bits(bits) }
+        Self { value: value.into(), range: Range::Bits(bits), media: None }
     }
 }
 
@@ -187,7 +198,7 @@ fn sampled_values(from: &[u8]) -> (Protocol, Option<Count>) {
         let pdu = element(from.get(8..)?, 0x60)?;
         let first = element(element(pdu, 0xa2)?, 0x30)?;
         let value = element(first, 0x82)?;
-        Some(Count { value: u16::from_be_bytes(bytes(value, 0)?).into(), range: Range::Second })
+        Some(Count { value: u16::from_be_bytes(bytes(value, 0)?).into(), range: Range::Second, media: None })
     };
     (application(from, |appid| Protocol::SampledValues { appid }), count())
 }
@@ -257,7 +268,8 @@ fn rtp(from: &[u8]) -> (Protocol, Option<Count>) {
             length += 4 + 4 * usize::from(u16::from_be_bytes(bytes(from, length + 2)?));
         }
         let source = bytes(from, 8).map(u32::from_be_bytes)?;
-        let count = Count::bits(u16::from_be_bytes([high, low]), 16);
+        let media = MediaTime { timestamp: bytes(from, 4).map(u32::from_be_bytes)?, marker: second & 0x80 != 0 };
+        let count = Count { media: Some(media), ..Count::bits(u16::from_be_bytes([high, low]), 16) };
         (first >> 6 == 2 && is_media && from.len() >= length).then_some((Protocol::Rtp { source }, Some(count)))
     };
     read().unwrap_or_default()
@@ -275,7 +287,7 @@ mod tests {
         sync[30..32].copy_from_slice(&[0x12, 0x34]);
         let (protocol, count) = of_ethertype(PTP, &sync, true);
         assert_eq!(protocol, Protocol::Ptp { message: 0, domain: 24 });
-        assert_eq!(count, Some(Count { value: 0x1234, range: Range::Bits(16) }));
+        assert_eq!(count, Some(Count::bits(0x1234u16, 16)));
         assert_eq!(of_datagram(319, &sync), (protocol, count));
         sync[1] = 1;
         assert_eq!(of_ethertype(PTP, &sync, true), (Protocol::Unknown, None), "PTP version 1 has another header");
@@ -288,7 +300,7 @@ mod tests {
         frame[42..].copy_from_slice(&[0x01, 0x40, 0x35, 0x00]);
         let of = |frame: &[u8], is_whole| of_ethertype(PROFINET, frame, is_whole);
         let expected = Protocol::Profinet { frame_id: 0x8001 };
-        assert_eq!(of(&frame, true), (expected, Some(Count { value: 0x140, range: Range::Bits(16) })));
+        assert_eq!(of(&frame, true), (expected, Some(Count::bits(0x140u16, 16))));
         assert_eq!(of(&frame, false), (expected, None), "truncated");
         frame[..2].copy_from_slice(&[0xfe, 0xff]);
         assert_eq!(of(&frame, true).1, None, "DCP is not cyclic");
@@ -297,7 +309,7 @@ mod tests {
     #[test]
     fn reads_the_index_of_ethercat() {
         let frame = [0x0d, 0x10, 0x0c, 0x42, 0, 0];
-        let count = Some(Count { value: 0x42, range: Range::Bits(8) });
+        let count = Some(Count::bits(0x42u16, 8));
         assert_eq!(of_ethertype(ETHERCAT, &frame, true), (Protocol::EtherCat, count));
         assert_eq!(of_ethertype(ETHERCAT, &[0x0d, 0x40, 0, 0], true).0, Protocol::Unknown, "network variables");
     }
@@ -311,7 +323,7 @@ mod tests {
         let frame = [&[0x40, 0, 0, 99, 0, 0, 0, 0, 0x60, length(&pdu)][..], &pdu].concat();
         let (protocol, count) = of_ethertype(SAMPLED_VALUES, &frame, true);
         assert_eq!(protocol, Protocol::SampledValues { appid: 0x4000 });
-        assert_eq!(count, Some(Count { value: 3999, range: Range::Second }));
+        assert_eq!(count, Some(Count { value: 3999, range: Range::Second, media: None }));
     }
 
     #[test]
@@ -326,8 +338,13 @@ mod tests {
     #[test]
     fn reads_the_sequence_of_rtp_but_not_of_rtcp() {
         let mut packet = [0; 60];
-        (packet[0], packet[1], packet[2], packet[3], packet[11]) = (0x80, 98, 0xab, 0xcd, 7);
-        assert_eq!(of_datagram(5004, &packet), (Protocol::Rtp { source: 7 }, Some(Count::bits(0xabcdu16, 16))));
+        (packet[0], packet[1], packet[2], packet[3]) = (0x80, 0x80 | 98, 0xab, 0xcd);
+        (packet[7], packet[11]) = (9, 7);
+        let media = Some(MediaTime { timestamp: 9, marker: true });
+        assert_eq!(
+            of_datagram(5004, &packet),
+            (Protocol::Rtp { source: 7 }, Some(Count { media, ..Count::bits(0xabcdu16, 16) }))
+        );
         packet[1] = 200;
         assert_eq!(of_datagram(5005, &packet), (Protocol::Unknown, None));
         (packet[0], packet[1]) = (0x90, 98);
