@@ -150,14 +150,10 @@ impl Schedule {
     #[inline]
     pub(crate) fn whole_slots_late(&self, index: i64, at_ns: i64) -> u64 {
         let slots = self.late_ns(index, at_ns) / self.period_ns;
-        // The usual case, without rounding.
-        if slots < 0.5 || self.base_ns.is_none() {
-            return 0;
-        }
         let whole = slots.round();
         let is_near = NEAR_SLOT.contains(&(slots - whole));
         let is_long = whole * self.period_ns >= (SET_NS as f64).max(SLOTS_MISSING * self.period_ns);
-        if is_near && !is_long { nearest(whole).cast_unsigned() } else { 0 }
+        if self.base_ns.is_some() && is_near && !is_long { nearest(whole).cast_unsigned() } else { 0 }
     }
 
     #[inline]

@@ -116,7 +116,7 @@ pub(crate) struct Sequence {
     to_index: u64,
     held: Vec<Held>,
     gap: Option<Gap>,
-    /// True while frames without numbers catch up after a stall.
+    /// True while frames without numbers are late.
     stalled: bool,
     last_ns: i64,
     /// Consecutive frames that are certainly missing.
@@ -201,11 +201,13 @@ impl Sequence {
                 return;
             }
         }
-        let slots = if self.begun { self.schedule.whole_slots_late(self.index(self.next), at_ns) } else { 0 };
-        self.stalled &= slots > 0;
-        if slots > 0 && !self.stalled {
+        let index = self.index(self.next);
+        let is_late = self.begun && self.schedule.slots_late(index, at_ns) > 0;
+        let slots = if is_late && !self.stalled { self.schedule.whole_slots_late(index, at_ns) } else { 0 };
+        if slots > 0 {
             self.gap = Some(Gap { slots, frames: vec![(frame, at_ns)] });
         } else {
+            self.stalled = is_late;
             self.place_next(frame, at_ns, place);
         }
     }
