@@ -9,6 +9,7 @@ use record::{Capture, CaptureClock, CapturedPeriod, Caveat, PeriodSource, Series
 
 use crate::{
     CaptureError, Filter, Interface, Reader,
+    bursts::Bursts,
     caveats::{self, FileSummary, IncompleteFrames},
     convert::nearest,
     filter::{Key, Kind},
@@ -308,6 +309,13 @@ fn lateness_unknown(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution
     let seen = time(nearest(found.map_or(grid.group_ns(), Estimate::period_ns)).cast_unsigned());
     if let Some(reason) = coarse_stamps(tracked, grid, nominal, resolution_ns) {
         Some(reason)
+    } else if let Some(Bursts { frames, period_ns }) = tracked.bursts {
+        let every = time(nearest(period_ns).cast_unsigned());
+        let bursts = match frames {
+            Some(frames) => format!("bursts of {frames}"),
+            None => "bursts of different lengths".to_owned(),
+        };
+        Some(format!("the frames are sent in {bursts}, one every {every}: they have no regular slots"))
     } else if nominal.told_by == PeriodSource::Asked && differs {
         Some(format!("the stream has a frame every {seen}, but --period is {period}"))
     } else if tracked.estimate.is_none() && nominal.told_by == PeriodSource::Median {

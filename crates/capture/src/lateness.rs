@@ -491,7 +491,8 @@ impl Lateness {
     /// The sum of the latenesses of the next frames against their smallest one, ns, if these are so many frames further.
     fn spread_ns(&self, moved: i64) -> i64 {
         let late_ns = |one: &Late| self.grid.late_ns(one.index.saturating_add(moved), one.at_ns);
-        let next = || self.waiting.iter().take(STEP_FRAMES).map(late_ns);
+        let frames = STEP_FRAMES.max(usize::try_from(self.grid.frames()).unwrap_or(0).saturating_mul(2));
+        let next = || self.waiting.iter().take(frames).map(late_ns);
         let smallest_ns = next().min().unwrap_or(0);
         next().fold(0, |sum_ns: i64, late_ns| sum_ns.saturating_add(late_ns.saturating_sub(smallest_ns)))
     }

@@ -7,6 +7,7 @@
 //! | [`filter`] | selects frames and assigns them to streams |
 //! | `heads` | recognises frames of streams that were seen before |
 //! | `streams`, `track`, `period` | first pass: all streams with their period and earliest frames |
+//! | `bursts` | first pass: frames in bursts with gaps between them |
 //! | `fit` | fits a grid of slots to the stream, on the capture's clock |
 //! | `sequence`, `schedule` | both passes: the index of each frame in the stream |
 //! | `counter`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analyse;
+mod bursts;
 mod caveats;
 mod clock;
 mod convert;

@@ -1,12 +1,15 @@
 //! Estimates the period of a stream from its first frames.
 
+use crate::bursts::{self, Bursts};
 use crate::convert::{nearest, signed};
 use crate::fit::quantile;
 use crate::sequence::Number;
 use crate::track::SAME_PERIOD;
 
-/// Maximum number of frames per period.
+/// Maximum number of frames per period that is tried; longer bursts are found by the gaps between them.
 const GROUP_MAX: usize = 8;
+/// Maximum number of frames of a burst with a place of their own in the grid.
+const BURST_MAX: usize = 512;
 /// Minimum part of equal distances in a regular stream: fewer than this are equal if frames are sent in pairs.
 const REGULAR: f64 = 0.6;
 /// A larger group must be more regular than a smaller one by this part.
@@ -27,6 +30,8 @@ pub(crate) struct Estimate {
     pub(crate) interval_ns: f64,
     /// The time of each frame of a group against a regular stream, ns; empty if frames are not sent in groups.
     pub(crate) offsets_ns: Vec<f64>,
+    /// The bursts, if they show no grid: they differ in length, or the stated period is not theirs.
+    pub(crate) bursts: Option<Bursts>,
 }
 
 impl Estimate {
@@ -49,7 +54,7 @@ pub(crate) fn estimate(frames: &[(Number, i64)], known_ns: Option<u64>) -> Optio
     let known = known_ns.filter(|&ns| mean_ns(&indexed).is_some_and(|mean_ns| is_same(mean_ns, ns)));
     match known {
         Some(ns) if !found.as_ref().is_some_and(|found| found.is_of(ns)) => {
-            Some(Estimate { interval_ns: ns as f64, offsets_ns: Vec::new() })
+            Some(Estimate { interval_ns: ns as f64, offsets_ns: Vec::new(), bursts: None })
         }
         _ => found,
     }
@@ -61,6 +66,16 @@ pub(crate) fn is_doubtful(found: Option<&Estimate>, frames: &[(Number, i64)], kn
     let Some(found) = found else { return true };
     let is_mean = mean_ns(&indexed(frames, known_ns)).is_some_and(|mean_ns| mean_ns < found.interval_ns * TYPICAL_MAX);
     !is_mean || known_ns.is_some_and(|ns| !found.is_of(ns))
+}
+
+/// True if most frames of RTP contain the same time of the media as the frame before, such as the packets of a video frame.
+pub(crate) fn repeats_media_times(frames: &[(Number, i64)]) -> bool {
+    let media = |number: Number| if let Number::Candidate(count) = number { count.media } else { None };
+    let is_same = |pair: &&[(Number, i64)]| {
+        let times = media(pair[0].0).zip(media(pair[1].0));
+        times.is_some_and(|(before, now)| before.timestamp == now.timestamp)
+    };
+    2 * frames.windows(2).filter(is_same).count() > frames.len()
 }
 
 /// The mean interval of the frames, ns; `None` with fewer than two.
@@ -75,6 +90,9 @@ fn is_same(ns: f64, known_ns: u64) -> bool {
 
 /// The distance of frames that are 1, 2, 3 ... apart shows the smallest number of frames after which the stream repeats.
 fn estimate_of(indexed: &[(i64, i64)], numbered: bool, known_ns: Option<u64>) -> Option<Estimate> {
+    if let Some(found) = bursts::find(indexed).filter(|found| found.frames.is_none_or(|frames| frames > GROUP_MAX)) {
+        return Some(of_bursts(indexed, found, numbered, known_ns));
+    }
     let typical = typical_ns(indexed);
     let candidates = || (1..=GROUP_MAX).filter_map(|group| Some((group, regularity(indexed, group, typical)?)));
     let most = candidates().map(|(_, (_, regular))| regular).fold(REGULAR, f64::max);
@@ -85,7 +103,19 @@ fn estimate_of(indexed: &[(i64, i64)], numbered: bool, known_ns: Option<u64>) ->
     let is_known = |ns: f64| known_ns.is_some_and(|known_ns| is_same(ns, known_ns));
     let is_group = !is_known(interval_ns) && (is_known(interval_ns * group as f64) || is_group(indexed, group));
     let offsets_ns = if is_group { offsets(indexed, group, interval_ns) } else { Vec::new() };
-    Some(Estimate { interval_ns, offsets_ns })
+    Some(Estimate { interval_ns, offsets_ns, bursts: None })
+}
+
+/// The estimate for a stream that sends frames in bursts.
+fn of_bursts(indexed: &[(i64, i64)], found: Bursts, numbered: bool, known_ns: Option<u64>) -> Estimate {
+    let is_known = |ns: f64| known_ns.is_some_and(|known_ns| is_same(ns, known_ns));
+    let group = found.frames.filter(|&frames| frames <= BURST_MAX);
+    if let Some(group) = group.filter(|&group| !is_known(found.period_ns / group as f64)) {
+        let interval_ns = refined(indexed, group, found.period_ns / group as f64, numbered);
+        return Estimate { interval_ns, offsets_ns: offsets(indexed, group, interval_ns), bursts: None };
+    }
+    let interval_ns = mean_ns(indexed).unwrap_or(found.period_ns).max(1.0);
+    Estimate { interval_ns, offsets_ns: Vec::new(), bursts: Some(found) }
 }
 
 /// The mean interval of frames that are `group` apart, ns, and the part of these distances that are equal. `None` if the
@@ -208,5 +238,9 @@ fn with_losses(indexed: &[(i64, i64)]) -> Option<Estimate> {
     };
     let multiples = intervals.iter().filter(|&&ns| is_multiple(ns)).count();
     let regular = intervals.len() >= TYPICAL && multiples as f64 >= intervals.len() as f64 * MULTIPLES;
-    regular.then(|| Estimate { interval_ns: refined(indexed, 1, period_ns, false), offsets_ns: Vec::new() })
+    regular.then(|| Estimate {
+        interval_ns: refined(indexed, 1, period_ns, false),
+        offsets_ns: Vec::new(),
+        bursts: None,
+    })
 }

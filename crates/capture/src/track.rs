@@ -1,15 +1,16 @@
 //! Tracks the phase of a stream and keeps its earliest frames, to which the grid is fitted. Uses bounded memory.
 
+use crate::bursts::{Bursts, Gaps};
 use crate::convert::{nearest, signed};
 use crate::counter::Counter;
 use crate::fit::{offset_ns, quantile};
-use crate::period::{Estimate, estimate, is_doubtful};
+use crate::period::{Estimate, estimate, is_doubtful, repeats_media_times};
 use crate::schedule::Schedule;
 use crate::sequence::{Number, Placed, Sequence};
 
 /// Number of frames for the estimate of the period, and of those for a better one if these do not show it well.
 const ESTIMATE_OF: usize = 256;
-const ESTIMATE_OF_MAX: usize = 1024;
+const ESTIMATE_OF_MAX: usize = 2048;
 /// After this many consecutive regular frames off the phase, the phase is reset.
 const OFF_PHASE: u32 = 64;
 /// The fraction of a frame's phase error by which the phase follows it.
@@ -50,6 +51,8 @@ pub(crate) struct Tracked {
     pub(crate) offsets_ns: Vec<f64>,
     /// Index and time of the earliest frame of each stretch.
     pub(crate) earliest: Vec<(i64, i64)>,
+    /// The bursts in which the frames are sent, if they have no place in the grid.
+    pub(crate) bursts: Option<Bursts>,
     /// True if fewer than half of the frames without numbers came one period after the previous frame.
     pub(crate) irregular: bool,
     /// Greatest common divisor of all intervals, ns; 0 if all timestamps are equal.
@@ -106,7 +109,7 @@ impl Track {
         let frames: Vec<(Number, i64)> = self.waiting.iter().map(of).collect();
         let placed: Vec<_> = frames.iter().copied().filter(|(number, _)| *number != Number::Aside).collect();
         let estimate = estimate(&placed, known_ns);
-        if !is_last && is_doubtful(estimate.as_ref(), &placed, known_ns) {
+        if !is_last && (is_doubtful(estimate.as_ref(), &placed, known_ns) || self.may_be_bursts(estimate.as_ref())) {
             return;
         }
         let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref()) else { return };
@@ -115,6 +118,11 @@ impl Track {
         frames.into_iter().for_each(|(number, at_ns)| slots.add(number, at_ns));
         self.waiting = Vec::new();
         (self.counter, self.learned, self.slots) = (counter, learned, Some(slots));
+    }
+
+    /// True if the frames contain parts of the same media, but no burst was found yet.
+    fn may_be_bursts(&self, estimate: Option<&Estimate>) -> bool {
+        estimate.is_none_or(|found| found.offsets_ns.is_empty()) && repeats_media_times(&self.waiting)
     }
 
     /// The interval between frames with the offsets of a group's frames: from the data, unless the given period differs or
@@ -144,7 +152,9 @@ impl Track {
         let mut slots = self.slots.take()?;
         slots.finish();
         let irregular = !slots.numbered && slots.regular * 2 < slots.frames;
+        let found = slots.gaps.bursts(slots.interval_ns).filter(|_| slots.offsets_ns.is_empty());
         Some(Tracked {
+            bursts: slots.estimate.as_ref().and_then(|estimate| estimate.bursts).or(found),
             estimate: slots.estimate,
             interval_ns: slots.interval_ns,
             offsets_ns: slots.groups.offsets_ns(&slots.offsets_ns),
@@ -183,6 +193,7 @@ struct Slots {
     regular: u64,
     earliest: Earliest,
     groups: Groups,
+    gaps: Gaps,
 }
 
 impl Slots {
@@ -200,24 +211,29 @@ impl Slots {
             regular: 0,
             earliest: Earliest::default(),
             groups,
+            gaps: Gaps::default(),
         }
     }
 
     #[inline]
     fn add(&mut self, number: Number, at_ns: i64) {
         self.frames += 1;
-        let Self { sequence, earliest, interval_ns, offsets_ns, groups, .. } = self;
+        let Self { sequence, earliest, interval_ns, offsets_ns, groups, gaps, .. } = self;
         let mut shortened = false;
         if self.numbered {
             sequence.add(0, at_ns, number, &mut |placed| {
                 groups.add(offsets_ns, placed, *interval_ns);
+                gaps.add(placed.index, placed.at_ns, *interval_ns);
                 let at_ns = without_offset(offsets_ns, placed);
                 shortened |= earliest.add(placed.index, at_ns, *interval_ns);
             });
-        } else if let Some(slot) = self.phase.add(at_ns) {
-            self.regular += 1;
-            *interval_ns = self.phase.period;
-            earliest.add(slot, at_ns, *interval_ns);
+        } else {
+            gaps.add(signed(usize::try_from(self.frames).unwrap_or(0)), at_ns, *interval_ns);
+            if let Some(slot) = self.phase.add(at_ns) {
+                self.regular += 1;
+                *interval_ns = self.phase.period;
+                earliest.add(slot, at_ns, *interval_ns);
+            }
         }
         if shortened {
             self.settle();

@@ -1,0 +1,105 @@
+//! Streams in long bursts have the right period, or lateness is not known; losses are exact in both cases.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#![allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers of frames in test captures are small"
+)]
+
+mod support;
+
+use capture::analyse;
+use record::Capture;
+use support::{LITTLE, OPTIONS, Seen, Talker, datagram, pcap, scatter};
+
+fn analysed(frames: &[Seen]) -> Capture {
+    let file = pcap(LITTLE, true, 1, frames);
+    analyse(|| Ok(&file[..]), "test", &OPTIONS).unwrap().capture
+}
+
+/// Frame number `n` of RTP with the time of the media, in a burst, captured at `at_ns`.
+fn rtp(n: u64, media: u32, at_ns: i64) -> Seen {
+    let mut seen = datagram(at_ns, 5004);
+    let payload = [&[0x80, 96][..], &(n as u16).to_be_bytes(), &media.to_be_bytes(), &[0, 0, 0, 7]].concat();
+    seen.bytes[42..54].copy_from_slice(&payload);
+    seen
+}
+
+/// The time of the frame with this number, in bursts of `frames` every 20 ms.
+fn at_ns(n: u64, frames: u64, interval_ns: i64) -> i64 {
+    (n / frames) as i64 * 20_000_000 + (n % frames) as i64 * interval_ns + scatter(n)
+}
+
+#[test]
+fn the_packets_of_a_video_frame_have_places_of_their_own() {
+    for (frames, interval_ns) in [(9, 12_000), (20, 12_000), (40, 12_000), (120, 150_000), (432, 44_000), (500, 30_000)]
+    {
+        let sent = |n: &u64| *n != 7 * frames + 3 && *n != 9 * frames;
+        let seen = |n: u64| rtp(n, (n / frames) as u32 * 1_800, at_ns(n, frames, interval_ns));
+        let mut all: Vec<Seen> = (0..frames * 60).filter(sent).map(seen).collect();
+        let capture = analysed(&all);
+        assert_eq!(capture.frames_per_period, frames, "{:?}", capture.lateness_unknown);
+        assert_eq!((capture.lost, capture.losses, capture.late), (Some(2), Some(2), Some(0)), "{frames}");
+        assert_eq!((capture.skipped_slots, capture.steps_total), (Some(0), Some(0)), "{frames}");
+        assert!((capture.period.fitted_ns - 20e6).abs() < 200.0, "{:?}", capture.period);
+        // One frame of 20 ms is late by 1 ms.
+        for n in 30 * frames..31 * frames {
+            let late = all.iter_mut().find(|seen| seen.bytes == rtp(n, (n / frames) as u32 * 1_800, 0).bytes).unwrap();
+            late.at_ns += 1_000_000;
+        }
+        let capture = analysed(&all);
+        assert_eq!((capture.late, capture.skipped_slots, capture.lost), (Some(frames), Some(0), Some(2)), "{frames}");
+    }
+}
+
+#[test]
+fn bursts_without_a_place_in_the_grid_have_no_slots() {
+    // Of different lengths; longer than the grid can have; without numbers; and with the period of another talker.
+    let different = |n: u64| {
+        let burst = n / 60 * 2 + u64::from(n % 60 >= 13 + n / 60 % 7);
+        let position = if n % 60 >= 13 + n / 60 % 7 { n % 60 - 13 - n / 60 % 7 } else { n % 60 };
+        rtp(n, 0, burst as i64 * 20_000_000 + position as i64 * 15_000 + scatter(n))
+    };
+    let long = |n: u64| rtp(n, (n / 4_000) as u32 * 1_800, at_ns(n, 4_000, 4_700));
+    let mut talker = Talker::plain(1);
+    let mut batches = |n: u64| talker.seen(n, (n / 32) as i64 * 4_000_000 + (n % 32) as i64 * 1_000 + scatter(n));
+    let unnumbered = |n: u64| datagram(at_ns(n, 20, 12_000), 7_000);
+    let is_lost = |n: u64| n == 5_000;
+    let streams: [(&str, Vec<Seen>, Option<u64>); 4] = [
+        (
+            "in bursts of different lengths, one every 20",
+            (0..12_000).filter(|n| !is_lost(*n)).map(different).collect(),
+            Some(1),
+        ),
+        ("in bursts of 4000, one every 20", (0..40_000).filter(|n| !is_lost(*n)).map(long).collect(), Some(1)),
+        ("in bursts of 32, one every 4", (0..12_000).filter(|n| !is_lost(*n)).map(&mut batches).collect(), Some(1)),
+        ("in groups of 20 every 20", (0..12_000).filter(|n| !is_lost(*n)).map(unnumbered).collect(), None),
+    ];
+    for (why, frames, lost) in streams {
+        let capture = analysed(&frames);
+        let unknown = capture.lateness_unknown.clone().unwrap_or_default();
+        assert!(unknown.contains(why), "{why}: {unknown}");
+        assert_eq!((capture.lost, capture.restarts), (lost, lost.map(|_| 0)), "{why}");
+        assert_eq!((capture.late, capture.skipped_slots, capture.surplus), (None, None, None), "{why}");
+    }
+}
+
+#[test]
+fn regular_stalls_are_no_bursts() {
+    // Every 100 ms, frames wait for 6 ms and then catch up.
+    let at = |n: u64| {
+        let position = n as i64 % 100;
+        let due_ns = n as i64 / 100 * 100_000_000 + position * 1_000_000;
+        if (50..56).contains(&position) {
+            due_ns + (56 - position) * 1_000_000 + position * 1_000 - 60_000
+        } else {
+            due_ns
+        }
+    };
+    let frames: Vec<Seen> = (0..12_000).map(|n| rtp(n, n as u32 * 48, at(n) + scatter(n))).collect();
+    let capture = analysed(&frames);
+    assert_eq!((capture.lateness_unknown, capture.frames_per_period), (None, 1));
+    assert_eq!((capture.late, capture.skipped_slots, capture.lost), (Some(6 * 120), Some(0), Some(0)));
+}
