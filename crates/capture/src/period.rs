@@ -79,7 +79,7 @@ pub(crate) fn repeats_media_times(frames: &[(Number, i64)]) -> bool {
 }
 
 /// The mean interval of the frames, ns; `None` with fewer than two.
-fn mean_ns(indexed: &[(i64, i64)]) -> Option<f64> {
+pub(crate) fn mean_ns(indexed: &[(i64, i64)]) -> Option<f64> {
     let (first, last) = (indexed.first()?, indexed.last()?);
     (last.0 > first.0).then(|| last.1.saturating_sub(first.1) as f64 / (last.0 - first.0) as f64)
 }
@@ -132,7 +132,7 @@ fn regularity(indexed: &[(i64, i64)], group: usize, typical_ns: Option<f64>) -> 
 
 /// Index and time of the frames. Frames whose number does not follow are omitted. 8-bit numbers do not show losses of 256
 /// frames, and after one of more than 128 a frame looks like an earlier one, unless as many periods passed.
-fn indexed(frames: &[(Number, i64)], known_ns: Option<u64>) -> Vec<(i64, i64)> {
+pub(crate) fn indexed(frames: &[(Number, i64)], known_ns: Option<u64>) -> Vec<(i64, i64)> {
     let next_ns = |pair: &[(Number, i64)]| match (pair[0].0, pair[1].0) {
         (Number::Eight(before), Number::Eight(low)) if low.wrapping_sub(before) == 1 => {
             Some(pair[1].1.saturating_sub(pair[0].1) as f64)

@@ -4,7 +4,7 @@ use crate::bursts::{Bursts, Gaps};
 use crate::convert::{nearest, signed};
 use crate::counter::Counter;
 use crate::fit::{offset_ns, quantile};
-use crate::period::{Estimate, estimate, is_doubtful, repeats_media_times};
+use crate::period::{Estimate, estimate, indexed, is_doubtful, mean_ns, repeats_media_times};
 use crate::schedule::Schedule;
 use crate::sequence::{Number, Placed, Sequence};
 
@@ -112,8 +112,9 @@ impl Track {
         if !is_last && (is_doubtful(estimate.as_ref(), &placed, known_ns) || self.may_be_bursts(estimate.as_ref())) {
             return;
         }
-        let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref()) else { return };
         let numbered = placed.first().is_some_and(|(number, _)| *number != Number::None);
+        let own_ns = mean_ns(&indexed(&placed, None)).filter(|_| numbered);
+        let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref(), own_ns) else { return };
         let mut slots = Slots::new(estimate, interval_ns, offsets_ns, numbered);
         frames.into_iter().for_each(|(number, at_ns)| slots.add(number, at_ns));
         self.waiting = Vec::new();
@@ -125,14 +126,21 @@ impl Track {
         estimate.is_none_or(|found| found.offsets_ns.is_empty()) && repeats_media_times(&self.waiting)
     }
 
-    /// The interval between frames with the offsets of a group's frames: from the data, unless the given period differs or
-    /// the data shows none.
-    fn interval(&self, estimate: Option<&Estimate>) -> Option<(f64, Vec<f64>)> {
+    /// The interval between frames with the offsets of a group's frames: from the data, unless the data shows none, or frames
+    /// without numbers can be missing. `own_ns` is the mean interval of frames with numbers: their losses do not depend on
+    /// the given period.
+    fn interval(&self, estimate: Option<&Estimate>, own_ns: Option<f64>) -> Option<(f64, Vec<f64>)> {
         let is_same = |ns: f64, asked_ns: u64| (ns / asked_ns as f64 - 1.0).abs() <= SAME_PERIOD;
         match (self.asked_ns, estimate) {
             (None, Some(found)) => Some((found.interval_ns, found.offsets_ns.clone())),
             (Some(asked), Some(found)) if is_same(found.period_ns(), asked) => {
                 Some((found.interval_ns, found.offsets_ns.clone()))
+            }
+            (Some(asked), Some(found)) if own_ns.is_some() && !is_same(found.interval_ns, asked) => {
+                Some((found.interval_ns, found.offsets_ns.clone()))
+            }
+            (Some(asked), None) if own_ns.is_some_and(|own_ns| !(0.9..=1.1).contains(&(own_ns / asked as f64))) => {
+                own_ns.map(|own_ns| (own_ns.max(1.0), Vec::new()))
             }
             (Some(asked), _) => (!self.waiting.is_empty()).then_some((asked as f64, Vec::new())),
             (None, None) => {

@@ -948,3 +948,21 @@ fn a_stall_that_lasts_to_the_end_skips_no_slot() {
         assert!((found.series.max_ns.unwrap() - slots as i64 * PERIOD_NS).abs() < 500, "{from}");
     }
 }
+
+#[test]
+fn a_wrong_period_does_not_change_the_losses_of_numbered_frames() {
+    for lost in [1, 20, 255, 256, 300, 1_000] {
+        let mut talker = Talker::plain(1);
+        let sent = (0..20_000).filter(|n| !(9_000..9_000 + lost).contains(n) && n % 3_000 != 2_007);
+        let mut frames: Vec<Seen> = sent.map(|n| talker.seen(n, n as i64 * PERIOD_NS + scatter(n))).collect();
+        let again = Seen { at_ns: frames[4_000].at_ns + 30_000, ..frames[4_000].clone() };
+        frames.insert(4_001, again);
+        for period_ns in [1_000, 50_000, 100_000, 122_000, 130_000, 250_000, 1_000_000, 1_000_000_000] {
+            let found = analysed(&frames, true, &options(false, Some(period_ns)));
+            let counts = losses(&found.capture);
+            assert_eq!(counts, [lost + 6, 7, 1, 0, 0, 0], "{lost} of {period_ns}");
+            let why = found.capture.lateness_unknown.unwrap_or_default();
+            assert!(why.contains("a frame every 125 us, but --period is"), "{period_ns}: {why}");
+        }
+    }
+}
