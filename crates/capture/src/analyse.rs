@@ -309,6 +309,8 @@ fn lateness_unknown(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution
     let seen = time(nearest(found.map_or(grid.group_ns(), Estimate::period_ns)).cast_unsigned());
     if let Some(reason) = coarse_stamps(tracked, grid, nominal, resolution_ns) {
         Some(reason)
+    } else if tracked.changes_state {
+        Some("frames of a new state are repeated at growing intervals, so they have no regular slots".to_owned())
     } else if let Some(Bursts { frames, period_ns }) = tracked.bursts {
         let every = time(nearest(period_ns).cast_unsigned());
         let bursts = match frames {

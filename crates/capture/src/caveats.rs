@@ -83,6 +83,16 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
             ),
         );
     }
+    if let (Some(count), Some(worst)) = (capture.expired.filter(|&count| count > 0), capture.worst_expired.first()) {
+        let (frames, frame, late) = (counted(count, "frame"), grouped(worst.frame), format_ns(worst.ns));
+        add(
+            "expired",
+            format!(
+                "{frames} came after the time allowed to live of the frame before, frame {frame} the latest, by {late}: \
+                 receivers considered the sender lost"
+            ),
+        );
+    }
     resolution(capture, file).into_iter().for_each(|text| add("resolution", text));
     let of_steps = steps(capture);
     of_steps.into_iter().for_each(|text| add("steps", text));
@@ -109,7 +119,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         add("unnumbered", format!("without a number, such as RTCP between RTP, and so without a slot: {frames}"));
     }
     let (wander_ns, tolerance_ns) = (capture.period.wander_ns.unwrap_or(0.0), capture.tolerance_ns as f64);
-    if wander_ns > tolerance_ns {
+    if wander_ns > tolerance_ns && capture.lateness_unknown.is_none() {
         let wander = format_ns(nearest(wander_ns));
         add(
             "wander",

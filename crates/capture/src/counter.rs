@@ -5,6 +5,7 @@ use frames::{Count, MediaTime, Range};
 use crate::convert::nearest;
 use crate::fit::quantile;
 use crate::sequence::Number;
+use crate::states::States;
 
 /// The first extended number, so that earlier ones do not underflow.
 const FIRST: u64 = 1 << 32;
@@ -25,7 +26,37 @@ const SAMPLES_A_SECOND: [u32; 7] = [4000, 4800, 5760, 12_800, 14_400, 15_360, 96
 
 /// Counts the frames of a stream by the numbers of its protocol.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Counter {
+pub(crate) enum Counter {
+    /// The numbers of one sequence.
+    Numbers(Numbers),
+    /// The numbers within states.
+    States(States),
+}
+
+impl Counter {
+    /// The counter of a stream with these first frames; `None` if their numbers do not count.
+    pub(crate) fn learn(frames: &[(Number, i64)]) -> Option<Self> {
+        States::learn(frames).map(Self::States).or_else(|| Numbers::learn(frames).map(Self::Numbers))
+    }
+
+    /// The number of a frame. Frames of one run have consecutive numbers.
+    #[inline]
+    pub(crate) fn extend(&mut self, count: Count, at_ns: i64) -> Number {
+        match self {
+            Self::Numbers(numbers) => numbers.extend(count, at_ns),
+            Self::States(states) => states.extend(count),
+        }
+    }
+
+    /// True if the talker sent several states.
+    pub(crate) fn changes_state(&self) -> bool {
+        matches!(self, Self::States(states) if states.changes_state())
+    }
+}
+
+/// Counts frames by the numbers of one sequence.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Numbers {
     /// The number of values, after which they start again; `None` if not known yet.
     values: Option<u64>,
     /// The number of values of the field; `None` if its width does not limit them.
@@ -73,9 +104,9 @@ struct Newest {
     base_ns: f64,
 }
 
-impl Counter {
+impl Numbers {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
-    pub(crate) fn learn(frames: &[(Number, i64)]) -> Option<Self> {
+    fn learn(frames: &[(Number, i64)]) -> Option<Self> {
         let candidate = |&(number, at_ns): &(Number, i64)| match number {
             Number::Candidate(count) => Some((count, at_ns)),
             _ => None,
@@ -121,7 +152,7 @@ impl Counter {
     /// The number of a frame. Frames of one run have consecutive numbers; a number that fits neither the newest one nor
     /// the time begins another run.
     #[inline]
-    pub(crate) fn extend(&mut self, count: Count, at_ns: i64) -> Number {
+    fn extend(&mut self, count: Count, at_ns: i64) -> Number {
         if self.is_eight {
             let [low, ..] = count.value.to_le_bytes();
             return Number::Eight(low);
@@ -301,7 +332,7 @@ mod tests {
     const INTERVAL_NS: i64 = 1_000_000;
 
     fn of(value: u64, range: Range) -> Number {
-        Number::Candidate(Count { value: u32::try_from(value).unwrap(), range, media: None })
+        Number::Candidate(Count { value: u32::try_from(value).unwrap(), range, media: None, state: None })
     }
 
     /// The frames with these indexes, on time, of a talker whose numbers are below `values`.

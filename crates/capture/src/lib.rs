@@ -10,7 +10,7 @@
 //! | `bursts` | first pass: frames in bursts with gaps between them |
 //! | `fit` | fits a grid of slots to the stream, on the capture's clock |
 //! | `sequence`, `schedule` | both passes: the index of each frame in the stream |
-//! | `counter`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
+//! | `counter`, `states`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
 //! | `measure` | second pass: `spacing`, `lateness`, `shaper` and `presentation` of one stream |
 //! | [`analyse`](mod@analyse) | both passes |
 //! | `caveats` | limitations of the results |
@@ -42,6 +42,7 @@ mod sequence;
 mod shaper;
 mod source;
 mod spacing;
+mod states;
 mod streams;
 mod tally;
 pub mod to_record;

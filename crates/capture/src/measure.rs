@@ -76,6 +76,7 @@ pub(crate) struct Measure {
     lateness: Lateness,
     shaper: Option<Shaper>,
     presentation: Presentation,
+    expired: Expired,
     late: LatenessTally,
     steps: Steps,
 }
@@ -100,6 +101,26 @@ struct LatenessTally {
     group: u64,
     group_ns: f64,
     half_group_ns: u64,
+}
+
+/// Frames that came after the time allowed to live of the frame before.
+#[derive(Default)]
+struct Expired {
+    /// The end of the time of the last frame, ns; `None` before the first one.
+    until_ns: Option<i64>,
+    count: u64,
+    worst: LargestFrames,
+}
+
+impl Expired {
+    fn add(&mut self, frame: u64, at_ns: i64, allowed_ms: u32) {
+        let until_ns = self.until_ns.replace(at_ns.saturating_add(i64::from(allowed_ms) * 1_000_000));
+        let late_ns = until_ns.map_or(0, |until_ns| at_ns.saturating_sub(until_ns));
+        if late_ns > 0 {
+            self.count += 1;
+            self.worst.add(frame, at_ns, late_ns);
+        }
+    }
 }
 
 /// The changes of the grid. Drift that continues is one change.
@@ -142,6 +163,7 @@ impl Measure {
                 grid.period_ns,
                 (reference.nominal.told_by != PeriodSource::Median).then(|| nominal_ns as f64 / grid.frames() as f64),
             ),
+            expired: Expired::default(),
             late: LatenessTally::new(tolerance_ns.cast_signed(), grid),
             steps: Steps::default(),
             reference,
@@ -165,6 +187,9 @@ impl Measure {
         }
         self.presentation.add(packet.number, at_ns, stamp_ns, &content);
         let candidate = Number::of(&content);
+        if let Some(state) = content.count.and_then(|count| count.state) {
+            self.expired.add(packet.number, at_ns, state.allowed_ms);
+        }
         let number = extended(&mut self.reference.counter, candidate, at_ns);
         self.numbered_by = match (candidate, number) {
             (Number::Whole { .. }, _) => NumberedBy::Talker,
@@ -194,7 +219,7 @@ impl Measure {
             (self.late, self.steps) = (LatenessTally::new(self.tolerance_ns, &self.reference.grid), Steps::default());
             (self.lateness.skipped, self.lateness.skips) = (0, 0);
         }
-        let Self { reference, spacing, sequence, lateness, shaper, presentation, late, steps, .. } = self;
+        let Self { reference, spacing, sequence, lateness, shaper, presentation, expired, late, steps, .. } = self;
         let counted = spacing.all.total > 0;
         // Without numbers, slots without a frame are found in both ways.
         let (mut skipped, mut skips) = (lateness.skipped, lateness.skips);
@@ -249,6 +274,8 @@ impl Measure {
             restarts: Some(sequence.restarts),
             surplus: Some(sequence.surplus),
             unnumbered: sequence.aside,
+            expired: expired.until_ns.map(|_| expired.count),
+            worst_expired: expired.worst.into_vec(),
             steps: steps.kept,
             steps_total: Some(steps.total),
             clock_steps: Some(steps.clock),

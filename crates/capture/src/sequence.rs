@@ -60,7 +60,9 @@ impl Number {
     pub(crate) fn of(content: &Content) -> Self {
         match (content.probe, content.redundant, content.avtp) {
             (Some(probe), ..) => Self::Whole { run: probe.run, seq: probe.seq },
-            (None, Some(tag), _) => Self::Candidate(Count { value: tag.into(), range: Range::Bits(16), media: None }),
+            (None, Some(tag), _) => {
+                Self::Candidate(Count { value: tag.into(), range: Range::Bits(16), media: None, state: None })
+            }
             (None, None, Some(avtp)) => Self::Eight(avtp.sequence),
             (None, None, None) => content.count.map_or(Self::None, Self::Candidate),
         }

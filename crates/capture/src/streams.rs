@@ -272,7 +272,7 @@ impl Stream {
             _ if self.frames < FRAMES_FEW => 0,
             Kind::Avtp { .. } => 2,
             Kind::Ethertype { protocol, .. } | Kind::Udp { protocol, .. } => {
-                u8::from(!matches!(protocol, Protocol::Unknown | Protocol::Goose { .. }) || self.is_rtp())
+                u8::from(!matches!(protocol, Protocol::Unknown) || self.is_rtp())
             }
         }
     }

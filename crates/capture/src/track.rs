@@ -60,6 +60,8 @@ pub(crate) struct Tracked {
     /// Number of intervals.
     pub(crate) intervals: u64,
     pub(crate) numbered: bool,
+    /// True if the talker sent several states, as GOOSE does.
+    pub(crate) changes_state: bool,
     /// Lost frames; `None` if frames have no number.
     pub(crate) lost: Option<u64>,
     /// As it was before the first frame.
@@ -171,6 +173,7 @@ impl Track {
             step_ns: self.step_ns,
             intervals: self.intervals,
             numbered: slots.numbered,
+            changes_state: self.counter.as_ref().is_some_and(Counter::changes_state),
             lost: slots.numbered.then_some(slots.sequence.lost),
             counter: self.learned.take(),
         })

@@ -6,7 +6,7 @@
 mod support;
 
 use capture::{Analysis, Filter, Options, analyse};
-use record::{CapturedKind, NumberedBy};
+use record::{Capture, CapturedKind, NumberedBy};
 use support::{BEGIN_NS, LITTLE, OPTIONS, Seen, pcap, scatter};
 
 const PERIOD_NS: u64 = 1_000_000;
@@ -365,5 +365,54 @@ fn media_times_distinguish_a_pause_of_rtp_from_a_loss() {
         if slots > 30_000 {
             assert_eq!(of(7, slots, false).0, Some(7), "a pause of {slots} with a loss");
         }
+    }
+}
+
+/// A frame of GOOSE with this state and number; the next one must follow within 2 s.
+fn goose(appid: u8, state: u8, number: u8, at_ns: u64) -> Seen {
+    let pdu = [&[0x80, 3][..], b"gcb", &[0x81, 2, 7, 0xd0, 0x85, 1, state, 0x86, 1, number]].concat();
+    let packet = [&[0, appid, 0, 60, 0, 0, 0, 0, 0x61, pdu.len() as u8][..], &pdu].concat();
+    Seen { at_ns: BEGIN_NS + at_ns + scatter(at_ns).cast_unsigned(), ..seen(0, ethernet(0x88b8, &packet)) }
+}
+
+/// Frames of 20 states: each is repeated after 2, 4, 8 ms ..., and then every second.
+fn events(appid: u8) -> Vec<(u8, u8, Seen)> {
+    let times_ms = |number: u64| if number < 10 { (1 << number) - 1 } else { 1_000 * (number - 9) + 511 };
+    let state = |state: u64| {
+        (0..18).map(move |number| {
+            let frame = goose(appid, state as u8, number as u8, (state * 9_600 + times_ms(number)) * 1_000_000);
+            (state as u8, number as u8, frame)
+        })
+    };
+    (1..21).flat_map(state).collect()
+}
+
+#[test]
+fn losses_of_goose_are_counted_over_its_states() {
+    let of = |keep: &dyn Fn(u8, u8) -> bool| {
+        let frames = events(1).into_iter().filter(|(state, number, _)| keep(*state, *number)).map(|(.., seen)| seen);
+        analysed(1, &frames.collect::<Vec<_>>(), &OPTIONS).capture
+    };
+    let counts = |capture: &Capture| (capture.lost, capture.losses, capture.restarts, capture.expired);
+    let clean = of(&|_, _| true);
+    assert_eq!((clean.stream.protocol.as_str(), clean.numbered_by), ("GOOSE 0x0001", NumberedBy::Protocol));
+    assert_eq!(counts(&clean), (Some(0), Some(0), Some(0), Some(0)));
+    assert_eq!((clean.late, clean.skipped_slots), (None, None));
+    assert!(clean.lateness_unknown.unwrap().starts_with("frames of a new state are repeated"));
+    // In state 3, number 5; in state 8, the first one; in state 12, the heartbeats 13 to 15, which is 4 s without a frame.
+    let lossy = of(&|state, number| ![(3, 5), (8, 0), (12, 13), (12, 14), (12, 15)].contains(&(state, number)));
+    assert_eq!(counts(&lossy), (Some(5), Some(3), Some(0), Some(1)));
+    assert!((lossy.worst_expired[0].ns - 2_000_000_000).abs() < 1_000, "{:?}", lossy.worst_expired);
+    assert_eq!(counts(&of(&|state, _| state != 5)).0, Some(1), "of a whole state, at least one frame");
+}
+
+#[test]
+fn applications_of_goose_are_selected_by_their_number() {
+    let later = events(2).into_iter().filter(|(state, number, _)| (*state, *number) != (4, 3));
+    let mut frames: Vec<Seen> = events(1).into_iter().chain(later).map(|(.., seen)| seen).collect();
+    frames.sort_by_key(|seen| seen.at_ns);
+    for (number, lost, name) in [(1, 0, "GOOSE 0x0001"), (2, 1, "GOOSE 0x0002")] {
+        let capture = analysed(1, &frames, &Options { number: Some(number), ..OPTIONS }).capture;
+        assert_eq!((capture.stream.protocol.as_str(), capture.lost, capture.duplicates), (name, Some(lost), Some(0)));
     }
 }

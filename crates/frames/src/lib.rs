@@ -32,7 +32,7 @@ pub use ethernet::{Mac, Tci, wire_bytes};
 pub use head::{Datagram, Head, Link, Pattern, Way};
 pub use parse::{Content, Parsed, parse};
 pub use payload::Payload;
-pub use protocol::{Count, MediaTime, Protocol, Range};
+pub use protocol::{Count, MediaTime, Protocol, Range, State};
 pub use template::{Frame, Stream};
 
 /// The `N` bytes at offset `at`; `None` if they are not all present.

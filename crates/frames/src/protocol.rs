@@ -7,7 +7,7 @@
 //! | PROFINET | EtherType 0x8892 | cycle counter in the last four bytes, in steps of 31.25 us | IEC 61158-6-10 |
 //! | EtherCAT | EtherType 0x88a4 | index of the first datagram, if the master counts with it | ETG.1000.4 |
 //! | sampled values | EtherType 0x88ba | smpCnt of the first ASDU; starts again each second | IEC 61850-9-2 |
-//! | GOOSE | EtherType 0x88b8 | none, because it is sent on events | IEC 61850-8-1 |
+//! | GOOSE | EtherType 0x88b8 | sqNum within stNum | IEC 61850-8-1 |
 //! | OPC UA `PubSub` | EtherType 0xb62c, UDP port 4840 | sequence number of the group header | OPC UA part 14, 7.2.4 |
 //! | RTP | UDP, a valid header | sequence number | RFC 3550, 5.1 |
 //!
@@ -94,6 +94,17 @@ pub struct Count {
     pub range: Range,
     /// The time of the media in the frame, if the header contains it.
     pub media: Option<MediaTime>,
+    /// The state that the number counts the frames of, if there are several.
+    pub state: Option<State>,
+}
+
+/// The state that a frame of GOOSE repeats. Each new state begins with number 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct State {
+    /// Its number (stNum), one more than that of the state before.
+    pub number: u32,
+    /// The next frame must arrive within this time (timeAllowedtoLive), ms.
+    pub allowed_ms: u32,
 }
 
 /// The time of the media in a frame of RTP.
@@ -107,7 +118,7 @@ pub struct MediaTime {
 
 impl Count {
     fn bits(value: impl Into<u32>, bits: u32) -> Self {
-        Self { value: value.into(), range: Range::Bits(bits), media: None }
+        Self { value: value.into(), range: Range::Bits(bits), media: None, state: None }
     }
 }
 
@@ -139,7 +150,7 @@ pub(crate) fn of_ethertype(ethertype: u16, packet: &[u8], is_whole: bool) -> (Pr
         PROFINET => profinet(packet, is_whole),
         ETHERCAT => ethercat(packet),
         SAMPLED_VALUES => sampled_values(packet),
-        GOOSE => (application(packet, |appid| Protocol::Goose { appid }), None),
+        GOOSE => (application(packet, |appid| Protocol::Goose { appid }), goose(packet)),
         UADP => uadp(packet),
         _ => (Protocol::Unknown, None),
     }
@@ -198,9 +209,29 @@ fn sampled_values(from: &[u8]) -> (Protocol, Option<Count>) {
         let pdu = element(from.get(8..)?, 0x60)?;
         let first = element(element(pdu, 0xa2)?, 0x30)?;
         let value = element(first, 0x82)?;
-        Some(Count { value: u16::from_be_bytes(bytes(value, 0)?).into(), range: Range::Second, media: None })
+        Some(Count {
+            value: u16::from_be_bytes(bytes(value, 0)?).into(),
+            range: Range::Second,
+            media: None,
+            state: None,
+        })
     };
     (application(from, |appid| Protocol::SampledValues { appid }), count())
+}
+
+/// After application id, length and 4 reserved bytes: goosePdu (0x61), which contains timeAllowedtoLive (0x81), stNum (0x85)
+/// and sqNum (0x86).
+fn goose(from: &[u8]) -> Option<Count> {
+    let pdu = element(from.get(8..)?, 0x61)?;
+    let unsigned = |tag: u8| element(pdu, tag).and_then(unsigned);
+    let state = State { number: unsigned(0x85)?, allowed_ms: unsigned(0x81)? };
+    Some(Count { state: Some(state), ..Count::bits(unsigned(0x86)?, 32) })
+}
+
+/// An unsigned integer of BER; it begins with a zero byte if its highest bit is set.
+fn unsigned(bytes: &[u8]) -> Option<u32> {
+    let fits = (1..=5).contains(&bytes.len()) && (bytes.len() < 5 || bytes[0] == 0);
+    fits.then(|| bytes.iter().fold(0, |value: u32, &byte| value << 8 | u32::from(byte)))
 }
 
 /// The contents of the first element with this tag in BER. The last element can be truncated.
@@ -323,7 +354,18 @@ mod tests {
         let frame = [&[0x40, 0, 0, 99, 0, 0, 0, 0, 0x60, length(&pdu)][..], &pdu].concat();
         let (protocol, count) = of_ethertype(SAMPLED_VALUES, &frame, true);
         assert_eq!(protocol, Protocol::SampledValues { appid: 0x4000 });
-        assert_eq!(count, Some(Count { value: 3999, range: Range::Second, media: None }));
+        assert_eq!(count, Some(Count { value: 3999, range: Range::Second, media: None, state: None }));
+    }
+
+    #[test]
+    fn reads_the_state_of_goose() {
+        let pdu = [&[0x80, 3][..], b"gcb", &[0x81, 2, 7, 0xd0, 0x85, 1, 9, 0x86, 5, 0, 0xff, 0, 0, 1]].concat();
+        let frame = [&[0x10, 1, 0, 50, 0, 0, 0, 0, 0x61, u8::try_from(pdu.len()).unwrap()][..], &pdu].concat();
+        let state = Some(State { number: 9, allowed_ms: 2_000 });
+        let count = Count { state, ..Count::bits(0xff00_0001u32, 32) };
+        assert_eq!(of_ethertype(GOOSE, &frame, true), (Protocol::Goose { appid: 0x1001 }, Some(count)));
+        assert_eq!(of_ethertype(GOOSE, &frame[..20], true).1, None, "truncated");
+        assert_eq!([unsigned(&[]), unsigned(&[1, 0, 0, 0, 0]), unsigned(&[0x80])], [None, None, Some(128)]);
     }
 
     #[test]

@@ -124,6 +124,13 @@ pub struct Capture {
     /// Frames without a number in a stream whose other frames have one, such as RTCP between RTP: they have no slot.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unnumbered: u64,
+    /// Frames of GOOSE that came after the time allowed to live of the frame before, when a receiver considers the sender
+    /// lost. Absent for other protocols.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expired: Option<u64>,
+    /// The latest of them, latest first, with the time after it as `ns`; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst_expired: Vec<MarkedFrame>,
     /// Restarts of the talker; absent if frames have no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u64>,
