@@ -186,9 +186,23 @@ pub fn import(path: &Path) -> Result<Record, ImportError> {
 /// # Errors
 /// [`ImportError`], except [`ImportError::Own`] and [`ImportError::Unknown`].
 pub fn read(path: &Path) -> Result<Record, ImportError> {
-    // Once: it can be a pipe.
-    let text = read_text(path, BYTES_MAX).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
-    imported(path, &text).unwrap_or_else(|| {
+    parse(path, &text_of(path)?)
+}
+
+/// The text of a record, of another document, or of another tool. It can be read only once from a pipe.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn text_of(path: &Path) -> Result<String, FileError> {
+    read_text(path, BYTES_MAX).map_err(|source| FileError::Read { path: path.to_owned(), source })
+}
+
+/// Reads a record, or a text of another tool, from the text of this file.
+///
+/// # Errors
+/// Those of [`read`], except that it was read.
+pub fn parse(path: &Path, text: &str) -> Result<Record, ImportError> {
+    imported(path, text).unwrap_or_else(|| {
         let record = record::file::parse(text.as_bytes());
         Ok(record.map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })?)
     })

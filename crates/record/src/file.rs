@@ -173,13 +173,26 @@ pub fn parse_campaign(bytes: &[u8]) -> Result<Campaign, String> {
 /// True if the file claims to be the document of a campaign.
 #[must_use]
 pub fn is_campaign(path: &Path) -> bool {
-    schema_of(path).is_some_and(|schema| schema == CAMPAIGN_SCHEMA)
+    bytes_of(path).is_ok_and(|bytes| document_of(&bytes) == Some(Document::Campaign))
 }
 
-/// The schema that a file names; `None` if it names none.
-fn schema_of(path: &Path) -> Option<String> {
-    let bytes = bytes_of(path).ok()?;
-    serde_json::from_slice::<Head>(&bytes).ok().map(|head| head.schema)
+/// A document of several runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Document {
+    /// A campaign.
+    Campaign,
+    /// A search for the changes that help.
+    Proof,
+}
+
+/// The document that this text claims to be; `None` for a record and other texts.
+#[must_use]
+pub fn document_of(bytes: &[u8]) -> Option<Document> {
+    match serde_json::from_slice::<Head>(bytes).ok()?.schema.as_str() {
+        CAMPAIGN_SCHEMA => Some(Document::Campaign),
+        PROOF_SCHEMA => Some(Document::Proof),
+        _ => None,
+    }
 }
 
 /// Reads the document of a search for the changes that help.
@@ -199,12 +212,6 @@ pub fn parse_proof(bytes: &[u8]) -> Result<Proof, String> {
     let proof: Proof = parse_as(bytes, PROOF_SCHEMA)?;
     proof.check()?;
     Ok(proof)
-}
-
-/// True if the file claims to be the document of a search.
-#[must_use]
-pub fn is_proof(path: &Path) -> bool {
-    schema_of(path).is_some_and(|schema| schema == PROOF_SCHEMA)
 }
 
 /// Serializes a record.

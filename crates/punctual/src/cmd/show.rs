@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use record::{
     Campaign, State,
-    file::{self, FileError},
+    file::{self, Document, FileError},
 };
 use report::export::Format;
 
@@ -19,15 +19,16 @@ use crate::{
 };
 
 pub fn run(options: &Show) -> anyhow::Result<u8> {
-    if file::is_campaign(&options.record) {
-        return campaign(options);
-    }
-    if file::is_proof(&options.record) {
-        return proof(options);
+    // Once: it can be a pipe.
+    let text = import::text_of(&options.record)?;
+    match file::document_of(text.as_bytes()) {
+        Some(Document::Campaign) => return campaign(options, &text),
+        Some(Document::Proof) => return proof(options, &text),
+        None => {}
     }
     let exports = Export::among(&options.exports, &Format::OF_RECORDS)?;
     let others = output::find_references(&options.against)?;
-    let mut record = import::read(&options.record)?;
+    let mut record = import::parse(&options.record, &text)?;
     output::compare_with(&mut record, &others);
     if options.profiles.is_empty() {
         analysis::rejudge(&mut record);
@@ -68,9 +69,9 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
 }
 
 /// Prints the table of a campaign, or exports it.
-fn campaign(options: &Show) -> anyhow::Result<u8> {
+fn campaign(options: &Show, text: &str) -> anyhow::Result<u8> {
     let exports = Export::among(&options.exports, &Format::OF_CAMPAIGNS)?;
-    let mut campaign = file::read_campaign(&options.record)?;
+    let mut campaign = file::parse_campaign(text.as_bytes()).map_err(|reason| invalid(options, reason))?;
     take_results_from_records(&mut campaign, options)?;
     for export in &exports {
         if let Some(bytes) = export.format().campaign(&campaign) {
@@ -91,14 +92,14 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
 }
 
 /// Prints a search of `punctual tune --prove`. Its conclusions are drawn again from its rounds.
-fn proof(options: &Show) -> anyhow::Result<u8> {
+fn proof(options: &Show, text: &str) -> anyhow::Result<u8> {
     if !options.exports.is_empty() || !options.against.is_empty() || !options.profiles.is_empty() {
         return Err(Usage(
             "a search of `punctual tune --prove` has no exports, profiles or comparisons: leave them out".to_owned(),
         )
         .into());
     }
-    let mut proof = file::read_proof(&options.record)?;
+    let mut proof = file::parse_proof(text.as_bytes()).map_err(|reason| invalid(options, reason))?;
     if proof.conclusion.is_some() {
         proof.conclusion = Some(analysis::prove::conclude(&proof));
     }
@@ -113,6 +114,10 @@ fn proof(options: &Show) -> anyhow::Result<u8> {
         })?;
     }
     Ok(0)
+}
+
+fn invalid(options: &Show, reason: String) -> FileError {
+    FileError::NotARecord { path: options.record.clone(), reason }
 }
 
 /// Writes the report next to a record, and opens it in the browser.
