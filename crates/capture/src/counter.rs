@@ -9,8 +9,11 @@ use crate::states::States;
 
 /// The first extended number, so that earlier ones do not underflow.
 const FIRST: u64 = 1 << 32;
-/// Part of consecutive frames with different numbers whose numbers must differ by the same step.
+/// Part of consecutive frames with different numbers whose numbers must differ by the same step, or a few of them if frames
+/// are lost.
 const COUNTS: f64 = 0.5;
+/// Steps of the numbers of consecutive frames, if many are lost.
+const STEPS_MAX: u64 = 16;
 /// Largest part of consecutive frames that may have the same number.
 const REPEATED: f64 = 0.6;
 /// A frame at most this far behind the newest one is an earlier frame, as in [`crate::sequence`].
@@ -133,7 +136,9 @@ impl Numbers {
         sorted.sort_unstable();
         let runs = sorted.chunk_by(|a, b| a == b);
         let most = runs.max_by_key(|run| run.len())?;
-        let (&step, found) = (most.first()?, most.len());
+        let &step = most.first()?;
+        let is_few = |one: u64| one.is_multiple_of(step) && one <= STEPS_MAX * step;
+        let found = sorted.iter().filter(|&&one| is_few(one)).count();
         // A mirror port can repeat each frame.
         let repeated = steps.iter().filter(|(step, _)| *step == 0).count();
         let is_forward = in_field.is_none_or(|values| step < values / 2);
@@ -225,7 +230,8 @@ impl Numbers {
     /// The number of values, if this one is the first after they started again.
     fn learn_values(&self, newest: Newest, value: u64, at_ns: i64) -> Option<u64> {
         let last = newest.value + self.step;
-        let rates = [last].into_iter().filter(|_| value == 0).chain(SAMPLES_A_SECOND.map(u64::from));
+        // A usual rate comes first, because frames can be lost just before the numbers start again.
+        let rates = SAMPLES_A_SECOND.map(u64::from).into_iter().chain([last].into_iter().filter(|_| value == 0));
         let fits = |rate: &u64| {
             let ahead = (rate + value).checked_sub(newest.value).and_then(|difference| self.frames_in(difference));
             ahead.is_some_and(|ahead| self.off_time(newest, ahead, at_ns).any(|slots| slots.abs() <= tolerance(ahead)))

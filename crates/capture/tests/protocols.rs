@@ -416,3 +416,20 @@ fn applications_of_goose_are_selected_by_their_number() {
         assert_eq!((capture.stream.protocol.as_str(), capture.lost, capture.duplicates), (name, Some(lost), Some(0)));
     }
 }
+
+#[test]
+fn numbers_count_even_if_most_frames_are_lost() {
+    for (name, _, frame) in protocols() {
+        for percent in [50, 60, 80] {
+            let is_kept = |n: &u64| *n == 0 || *n == 9_999 || scatter(*n) * 100 / 201 >= percent;
+            let frames: Vec<Seen> = (0..10_000).filter(is_kept).map(|n| seen(n, frame(n))).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            assert_eq!(capture.numbered_by, NumberedBy::Protocol, "{name} {percent}");
+            assert_eq!(
+                (capture.lost, capture.restarts),
+                (Some(10_000 - frames.len() as u64), Some(0)),
+                "{name} {percent}"
+            );
+        }
+    }
+}
