@@ -83,11 +83,12 @@ pub fn find_interface(from: impl Read, name: &str) -> Result<u32, CaptureError> 
     let number = || name.parse().ok().filter(|&number| number < reader.interfaces().len());
     found.or_else(number).and_then(|index| u32::try_from(index).ok()).ok_or_else(|| {
         let named = |(number, interface): (usize, &Interface)| match &interface.name {
-            Some(name) => format!("{number} ({name})"),
-            None => number.to_string(),
+            Some(name) => format!("interface {number} ({name})"),
+            None => format!("interface {number}"),
         };
         let found: Vec<_> = reader.interfaces().iter().enumerate().map(named).collect();
-        CaptureError::NoInterface { wanted: name.to_owned(), found: found.join(", ") }
+        let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+        CaptureError::NoInterface { wanted: name.to_owned(), found }
     })
 }
 
@@ -168,7 +169,7 @@ fn first_pass(
 /// The index of the stream to analyse.
 fn select(file: &FileSummary, streams: &Streams, order: &[usize], options: &Options) -> Result<usize, CaptureError> {
     if file.frames == 0 {
-        return Err(CaptureError::Empty);
+        return Err(file.cut_at.map_or(CaptureError::Empty, |offset| CaptureError::Cut { offset }));
     }
     let other = file.interfaces.iter().find(|interface| Link::of(interface.link_type).is_none());
     if let (Some(other), true) = (other, streams.foreign == file.frames) {

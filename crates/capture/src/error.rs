@@ -50,6 +50,12 @@ pub enum CaptureError {
     /// The file has no frames.
     #[error("no frames in the file: capture for longer, on an interface that the stream passes")]
     Empty,
+    /// The file ends inside its first frame.
+    #[error("the file ends inside its first frame at byte {offset}: no frame is complete; copy or capture it again")]
+    Cut {
+        /// Offset of the frame in the file, bytes.
+        offset: u64,
+    },
     /// No frame belongs to the requested stream.
     #[error("no stream found for {wanted}; other frames: {found}")]
     NoStream {
@@ -67,11 +73,11 @@ pub enum CaptureError {
         found: usize,
     },
     /// The file has no interface with this name or number.
-    #[error("no interface `{wanted}` in the file, which has {found}")]
+    #[error("no interface `{wanted}` in the file; it has {found}")]
     NoInterface {
         /// The requested interface.
         wanted: String,
-        /// The interfaces of the file.
+        /// The interfaces of the file, by number and name.
         found: String,
     },
     /// The stream has too few frames for an interval.

@@ -35,8 +35,8 @@ const ISB_OSDROP: u16 = 7;
 #[derive(Debug, Default)]
 pub(crate) struct Section {
     order: ByteOrder,
-    /// Index of its first interface; interfaces are numbered across sections.
-    first_interface: usize,
+    /// Indexes of its interfaces among those of all sections.
+    interfaces: Vec<usize>,
     /// Snapshot length of its first interface, bytes; 0 if unlimited.
     snap: usize,
 }
@@ -93,7 +93,7 @@ impl Section {
         let head = source.window.bytes();
         let order = orders.into_iter().find(|order| order.u32(head, 8) == BYTE_ORDER);
         let order = order.ok_or_else(|| source.damaged("a section of unknown byte order"))?;
-        *self = Self { order, first_interface: source.interfaces.len(), snap: 0 };
+        *self = Self { order, interfaces: Vec::new(), snap: 0 };
         Ok(())
     }
 
@@ -114,23 +114,26 @@ impl Section {
                 _ => {}
             }
         }
-        if source.interfaces.len() == self.first_interface {
+        if self.interfaces.is_empty() {
             self.snap = self.order.u32(body, 4) as usize;
         }
         let interface = Interface::new(link_type, Clock::new(tsresol, offset_s));
-        source.add(Interface { name, fcs_bytes, ..interface })
+        let index = source.add(Interface { name, fcs_bytes, ..interface }, &self.interfaces)?;
+        self.interfaces.push(index);
+        Ok(())
     }
 
     /// Stores the drop counts of an interface's statistics, which count from the start of the capture. Later statistics may
     /// lack them.
     fn statistics<R: Read>(&self, source: &mut Source<R>, length: usize) {
         let body = body(source, length);
-        let index = self.first_interface + self.order.u32(body, 0) as usize;
+        let id = self.order.u32(body, 0) as usize;
         let counts = self.options(body.get(12..).unwrap_or_default());
         let drops = counts.filter(|(code, value)| [ISB_IFDROP, ISB_OSDROP].contains(code) && value.len() >= 8);
         let dropped = drops.map(|(_, value)| self.order.u64(value, 0)).reduce(u64::saturating_add);
-        if let Some(interface) = source.interfaces.get_mut(index) {
-            interface.dropped = interface.dropped.max(dropped);
+        let interface = self.interfaces.get(id).and_then(|&index| source.interfaces.get_mut(index));
+        if let Some((interface, dropped)) = interface.zip(dropped) {
+            interface.dropped_in_section(dropped);
         }
     }
 
@@ -159,9 +162,10 @@ impl Section {
 
     /// Adds frames that were dropped between two packets of an interface.
     fn add_dropped<R: Read>(&self, source: &mut Source<R>, id: u32, dropped: u64) {
-        if let Some(interface) = source.interfaces.get_mut(self.first_interface + id as usize) {
+        let index = self.interfaces.get(id as usize).copied();
+        if let Some(interface) = index.and_then(|index| source.interfaces.get_mut(index)) {
             interface.dropped_between = interface.dropped_between.saturating_add(dropped);
-            interface.dropped = interface.dropped.max(Some(interface.dropped_between));
+            interface.dropped_in_section(interface.dropped_between);
         }
     }
 
@@ -184,8 +188,8 @@ impl Section {
         if at + kept > length - FRAMING {
             return Err(source.damaged(format!("a frame length of {kept} bytes in a block of {length}")));
         }
-        let index = self.first_interface + id as usize;
-        let Some(interface) = source.interfaces.get(index) else {
+        let index = self.interfaces.get(id as usize).copied();
+        let Some((index, interface)) = index.and_then(|index| Some((index, source.interfaces.get(index)?))) else {
             return Err(source.damaged(format!("a frame of undefined interface {id}")));
         };
         let at_ns = ticks.and_then(|(high, low)| interface.clock.ns(u64::from(high) << 32 | u64::from(low)));

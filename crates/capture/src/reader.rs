@@ -73,7 +73,7 @@ impl<R: Read> Reader<R> {
         if Link::of(interface.link_type).is_none() {
             return Err(CaptureError::LinkType { found: interface.link_type });
         }
-        reader.source.add(interface)?;
+        reader.source.add(interface, &[])?;
         reader.format = Format::Pcap(header);
         Ok(reader)
     }

@@ -20,14 +20,27 @@ pub struct Interface {
     pub resolution_ns: u64,
     /// Frames dropped by the interface or the system, from its statistics or its packets; `None` if the file has neither.
     pub dropped: Option<u64>,
-    /// The sum of the drop counts of its packets.
+    /// The sum of the drop counts of its packets in the section.
     pub(crate) dropped_between: u64,
+    /// Frames dropped in earlier sections.
+    pub(crate) dropped_before: u64,
     /// Length of the FCS at the end of captured frames, bytes.
     pub(crate) fcs_bytes: u32,
     pub(crate) clock: Clock,
 }
 
 impl Interface {
+    /// True if an interface of another section is the same one.
+    fn is_same(&self, other: &Self) -> bool {
+        let identity = |one: &Self| (one.link_type, one.fcs_bytes, one.clock);
+        identity(self) == identity(other) && self.name == other.name
+    }
+
+    /// Stores that this many frames were dropped since the start of the section.
+    pub(crate) fn dropped_in_section(&mut self, dropped: u64) {
+        self.dropped = self.dropped.max(Some(self.dropped_before.saturating_add(dropped)));
+    }
+
     pub(crate) fn new(link_type: u32, clock: Clock) -> Self {
         Self {
             name: None,
@@ -35,6 +48,7 @@ impl Interface {
             resolution_ns: clock.resolution_ns,
             dropped: None,
             dropped_between: 0,
+            dropped_before: 0,
             fcs_bytes: 0,
             clock,
         }
@@ -81,12 +95,21 @@ impl<R: Read> Source<R> {
         CaptureError::Damaged { offset: self.window.offset(), what: what.into() }
     }
 
-    pub(crate) fn add(&mut self, interface: Interface) -> Result<(), CaptureError> {
+    /// Adds an interface of a section that has those with the indexes `own`. Returns its index: that of an earlier section's
+    /// interface if it is the same.
+    pub(crate) fn add(&mut self, interface: Interface, own: &[usize]) -> Result<usize, CaptureError> {
+        let known = (0..self.interfaces.len()).find(|index| {
+            !own.contains(index) && self.interfaces.get(*index).is_some_and(|known| known.is_same(&interface))
+        });
+        if let Some((index, known)) = known.and_then(|index| Some((index, self.interfaces.get_mut(index)?))) {
+            (known.dropped_before, known.dropped_between) = (known.dropped.unwrap_or(0), 0);
+            return Ok(index);
+        }
         if self.interfaces.len() >= INTERFACES_MAX {
             return Err(self.damaged(format!("more than {INTERFACES_MAX} interfaces")));
         }
         self.interfaces.push(interface);
-        Ok(())
+        Ok(self.interfaces.len() - 1)
     }
 }
 

@@ -242,33 +242,34 @@ fn all_formats_give_the_same_figures() {
 }
 
 #[test]
-fn separates_sections_and_interfaces() {
+fn a_section_continues_the_interfaces_of_the_one_before() {
     let (mut a, mut b) = (Talker::new(1), Talker::new(1));
     b.interface = 1;
-    let (a, mut b) = (a.steady(3_000), b.steady(4_000));
+    let (a, mut b) = (a.steady(4_000), b.steady(4_000));
     // Microseconds would show regular frames without jitter.
     b.iter_mut().zip(0..).for_each(|(seen, n)| seen.at_ns += scatter(n).unsigned_abs() * 10);
     let mut file = Pcapng::new(LITTLE);
     file.interface(1, Some(9), 0).interface(1, None, 3).statistics(1, 4).statistics(1, 17);
     for (n, second) in b.iter().enumerate() {
-        a.get(n).map(|seen| file.packet(seen));
+        a.get(n).filter(|_| n < 3_000).map(|seen| file.packet(seen));
         file.packet(second);
     }
-    file.simple(&a[0].bytes).section(BIG).interface(1, Some(9), 0);
-    a[..1000].iter().for_each(|seen| {
+    file.simple(&a[0].bytes).section(BIG).interface(1, Some(9), 0).interface(1, Some(9), 7);
+    a[3_000..].iter().for_each(|seen| {
         file.packet(seen);
     });
+    // Another clock is another interface.
+    file.packet(&Seen { interface: 1, ..a[0].clone() });
     let found = analysed(&file.bytes, &OPTIONS).unwrap();
     let streams: Vec<_> = found.capture.streams.iter().map(|stream| (stream.interface, stream.frames)).collect();
-    assert_eq!(streams, [(1, 4_000), (0, 3_001), (2, 1_000)]);
+    assert_eq!(streams, [(0, 4_001), (1, 4_000), (2, 1)]);
+    let second = Options { filter: Filter { interface: Some(1), ..Filter::default() }, ..OPTIONS };
+    let found = analysed(&file.bytes, &second).unwrap();
     assert_eq!((found.capture.dropped, found.capture.resolution_ns, found.capture.frames), (Some(17), 1_000, 4_000));
     assert_eq!(kinds(&found), ["lost", "resolution"]);
     let first = Options { filter: Filter { interface: Some(0), ..Filter::default() }, ..OPTIONS };
     let found = analysed(&file.bytes, &first).unwrap();
-    assert_eq!(
-        (found.capture.frames, found.capture.file_frames, kinds(&found)),
-        (3_000, 8_001, vec!["ended", "stamps"])
-    );
+    assert_eq!((found.capture.frames, found.capture.file_frames, kinds(&found)), (4_000, 8_002, vec!["stamps"]));
     assert_clean(&found.capture);
 }
 
@@ -436,4 +437,19 @@ fn checks_the_credit_for_the_given_idle_slope() {
 #[test]
 fn byte_orders_differ() {
     assert_ne!(ByteOrder { big: true }.u32(1), ByteOrder { big: false }.u32(1));
+}
+
+#[test]
+fn a_file_that_ends_in_its_first_frame_is_truncated() {
+    let frames = Talker::new(1).steady(1);
+    let mut pcapng = Pcapng::new(LITTLE);
+    pcapng.interface(1, Some(9), 0).packet(&frames[0]);
+    for file in [pcap(LITTLE, true, 1, &frames), pcapng.bytes] {
+        for missing in [1, 30, 60] {
+            let error = analysed(&file[..file.len() - missing], &OPTIONS).unwrap_err().to_string();
+            assert!(error.starts_with("the file ends inside its first frame at byte"), "{error}");
+        }
+    }
+    let error = capture::find_interface(&pcap(LITTLE, true, 1, &frames)[..], "9").unwrap_err().to_string();
+    assert_eq!(error, "no interface `9` in the file; it has interface 0");
 }
