@@ -128,7 +128,7 @@ fn error_ns(capture: &Capture) -> i64 {
     let resolution_ns = if capture.resolution_ns > 1 { capture.resolution_ns } else { 0 };
     let wander_ns = to_i64(capture.period.wander_ns.unwrap_or(0.0).ceil());
     let drifts = capture.steps.iter().filter(|step| step.kind == StepKind::Drift);
-    let moved_ns = drifts.map(|step| step.ns.saturating_abs()).max().unwrap_or(0);
+    let moved_ns = drifts.filter_map(|step| step.ns).map(i64::saturating_abs).max().unwrap_or(0);
     i64::try_from(resolution_ns).unwrap_or(i64::MAX).saturating_add(wander_ns.max(moved_ns).max(0))
 }
 

@@ -55,8 +55,9 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         add(
             "cut",
             format!(
-                "the file ends inside a frame at byte {offset}; the {} complete frames before it are used",
-                grouped(file.frames)
+                "the file ends inside a frame at byte {offset}; {} before it {} used",
+                counted(file.frames, "complete frame"),
+                are(file.frames)
             ),
         );
     }
@@ -75,11 +76,12 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         |stream: &&CapturedStream| stream.name == capture.stream.name && stream.source != capture.stream.source;
     let others: u64 = capture.streams.iter().filter(same_name).map(|stream| stream.frames).sum();
     if others > 0 {
-        let (frames, source) = (grouped(others), &capture.stream.source);
+        let (frames, source) = (counted(others, "frame"), &capture.stream.source);
         add(
             "senders",
             format!(
-                "{frames} frames of streams of this name have another source address: only those of {source} are used"
+                "{frames} of streams of this name {} another source address: only those of {source} are used",
+                have(others)
             ),
         );
     }
@@ -100,19 +102,20 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         add("lateness", format!("the lateness of the frames is not known: {why}"));
     }
     if capture.out_of_order > 0 {
-        let count = grouped(capture.out_of_order);
+        let (stamps, are) = (counted(capture.out_of_order, "timestamp"), are(capture.out_of_order));
         add(
             "order",
-            format!("{count} timestamps are earlier than that of the previous frame, so those intervals are negative"),
+            format!("{stamps} {are} earlier than that of the previous frame, which makes the interval negative"),
         );
     }
     if incomplete.without_stamp > 0 {
-        let frames = grouped(incomplete.without_stamp);
-        add("stamps", format!("{frames} frames of the stream have no timestamp and are ignored"));
+        let (frames, have) = (counted(incomplete.without_stamp, "frame"), have(incomplete.without_stamp));
+        let are = are(incomplete.without_stamp);
+        add("stamps", format!("{frames} of the stream {have} no timestamp and {are} ignored"));
     }
     if incomplete.truncated > 0 {
-        let frames = grouped(incomplete.truncated);
-        add("snapped", format!("{frames} frames of the stream are truncated (capture with -s 0)"));
+        let (frames, are) = (counted(incomplete.truncated, "frame"), are(incomplete.truncated));
+        add("snapped", format!("{frames} of the stream {are} truncated (capture with -s 0)"));
     }
     if capture.unnumbered > 0 {
         let frames = counted(capture.unnumbered, "frame");
@@ -140,9 +143,8 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         NumberedBy::Nothing => {
             add("numbers", "frames have no sequence number, so loss and duplicates cannot be detected".into());
             if let Some(surplus) = capture.surplus.filter(|&surplus| surplus > 0) {
-                let verb = if surplus == 1 { "has" } else { "have" };
-                let frames = counted(surplus, "frame");
-                add("surplus", format!("{frames} {verb} no slot, such as duplicates: not counted as late"));
+                let (frames, have) = (counted(surplus, "frame"), have(surplus));
+                add("surplus", format!("{frames} {have} no slot, such as duplicates: not counted as late"));
             }
         }
         NumberedBy::Avtp if capture.lost.max(capture.skipped_slots) > Some(0) => {
@@ -157,15 +159,16 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         add("period", "the period is estimated from the frames: give --period to get a clock ratio".into());
     }
     if incomplete.foreign > 0 {
-        let frames = grouped(incomplete.foreign);
-        add("mixed", format!("{frames} frames of interfaces of another link type are ignored"));
+        let (frames, are) = (counted(incomplete.foreign, "frame"), are(incomplete.foreign));
+        add("mixed", format!("{frames} of interfaces of another link type {are} ignored"));
     }
     if capture.left_out > 0 {
         add(
             "streams",
             format!(
-                "{} frames are ignored because only {} streams are tracked",
-                grouped(capture.left_out),
+                "{} {} ignored because only {} streams are tracked",
+                counted(capture.left_out, "frame"),
+                are(capture.left_out),
                 grouped(capture.streams.len() as u64)
             ),
         );
@@ -173,11 +176,19 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     all
 }
 
+fn are(count: u64) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
+fn have(count: u64) -> &'static str {
+    if count == 1 { "has" } else { "have" }
+}
+
 /// The changes of the time grid.
 fn steps(capture: &Capture) -> Vec<String> {
     let text = |step: &CapturedStep| {
-        let (frame, by) = (grouped(step.frame), format_ns(step.ns.saturating_abs()));
-        let later = if step.ns < 0 { "earlier" } else { "later" };
+        let by = step.ns.map_or_else(|| "-".to_owned(), |ns| format_ns(ns.saturating_abs()));
+        let (frame, later) = (grouped(step.frame), if step.ns < Some(0) { "earlier" } else { "later" });
         match step.kind {
             StepKind::Phase => format!("the stream is {by} {later} from frame {frame} on: its phase changed"),
             StepKind::Drift => format!(
@@ -197,7 +208,7 @@ fn steps(capture: &Capture) -> Vec<String> {
     let mut all: Vec<String> = capture.steps.iter().map(text).collect();
     let more = capture.steps_total.unwrap_or(0).saturating_sub(all.len() as u64);
     if more > 0 {
-        all.push(format!("{} more changes of the time grid", grouped(more)));
+        all.push(format!("{} of the time grid", counted(more, "more change")));
     }
     all
 }

@@ -376,14 +376,14 @@ impl Steps {
             if let Some(first) = self.kept.last_mut().filter(|_| self.total <= WORST_KEPT as u64) {
                 // The stream can move back.
                 let moved_ns = level_ns.saturating_sub(from_ns);
-                first.ns = if moved_ns.abs() > first.ns.abs() { moved_ns } else { first.ns };
+                first.ns = first.ns.filter(|ns| ns.abs() >= moved_ns.abs()).or(Some(moved_ns));
             }
             return;
         }
         self.total += 1;
         self.clock += u64::from(matches!(kind, StepKind::ClockSet | StepKind::Silence));
         if self.kept.len() < WORST_KEPT {
-            self.kept.push(CapturedStep { frame, at_ns, ns, kind });
+            self.kept.push(CapturedStep { frame, at_ns, ns: (kind != StepKind::Restart).then_some(ns), kind });
         }
     }
 }

@@ -360,8 +360,10 @@ pub struct CapturedStep {
     pub frame: u64,
     /// Its timestamp, ns after the stream's first frame.
     pub at_ns: i64,
-    /// The change, ns: positive if later frames are later than the old grid; 0 if unknown.
-    pub ns: i64,
+    /// The change, ns: positive if later frames are later than the old grid. Absent if the talker restarted its numbers,
+    /// because the frames lost there are not known; 0 in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns: Option<i64>,
     /// Its cause.
     pub kind: StepKind,
 }
