@@ -90,6 +90,14 @@ pub struct UseVerdict {
     pub extra: Extra,
 }
 
+impl UseVerdict {
+    /// The missed deadlines; `None` if no wake-up was considered, so that none is known.
+    #[must_use]
+    pub fn missed_known(&self) -> Option<u64> {
+        (self.samples > 0 || self.missed > 0).then_some(self.missed)
+    }
+}
+
 /// A limitation of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Caveat {

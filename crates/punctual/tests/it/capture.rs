@@ -140,3 +140,28 @@ fn refuses_unreadable_files_and_unknown_streams() {
     let (_, cut) = run(&whole[..whole.len() - 3], "");
     assert!(cut.expect_status(0).stdout().contains("the file ends inside a frame"), "{}", cut.stdout());
 }
+
+#[test]
+fn streams_are_selected_by_number_and_a_record_is_shown_from_a_pipe() {
+    let (mut first, mut second) = (Talker::new(1), Talker::new(2));
+    let mut frames = [first.steady(2_000), second.steady(1_000)].concat();
+    frames.sort_by_key(|seen| seen.at_ns);
+    let (scratch, listed) = run(&pcap(LITTLE, true, 1, &frames), "");
+    let page = listed.expect_status(0).stdout();
+    assert!(page.contains("select another one with --stream NUMBER"), "{page}");
+    let selected = scratch.run("capture talk.pcap --json --stream 2").expect_status(0).stdout();
+    let capture = record::file::parse(selected.as_bytes()).unwrap().capture.unwrap();
+    assert_eq!((capture.frames, &capture.stream), (1_000, &capture.streams[1]));
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let piped = selected.clone();
+    let write = std::thread::spawn(move || std::io::Write::write_all(&mut writer, piped.as_bytes()));
+    let shown = Run(scratch.punctual("show /dev/stdin").stdin(reader).output().unwrap()).expect_status(0).stdout();
+    write.join().unwrap().unwrap();
+    assert!(shown.contains("of 1,000 frames"), "{shown}");
+    let wrong = scratch.run("capture talk.pcap --stream 3");
+    wrong.expect_status(1);
+    assert!(wrong.stderr().contains("no stream 3: the file has 2 such streams"), "{}", wrong.stderr());
+    let zero = scratch.run("capture talk.pcap --stream 0");
+    zero.expect_status(2);
+    assert!(zero.stderr().contains("--stream"), "{}", zero.stderr());
+}

@@ -122,7 +122,7 @@ fn properties(record: &Record) -> Vec<(String, String)> {
         properties.extend([
             (named("limit_ns"), a_use.limit_ns.to_string()),
             (named("worst_ns"), a_use.worst_ns.map(|ns| ns.to_string()).unwrap_or_default()),
-            (named("missed"), a_use.missed.to_string()),
+            (named("missed"), a_use.missed_known().map(|missed| missed.to_string()).unwrap_or_default()),
             (named("bound"), a_use.statement.clone()),
         ]);
     }

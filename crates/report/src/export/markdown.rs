@@ -71,7 +71,7 @@ fn uses(out: &mut String, record: &Record) {
             case::name(case.outcome).to_owned(),
             format_ns(a_use.limit_ns),
             time(a_use.worst_ns),
-            grouped(a_use.missed),
+            a_use.missed_known().map_or_else(|| "-".to_owned(), grouped),
         ]
     });
     table(out, ["use", "verdict", "limit", "worst", "missed"], rows.collect(), USES, "uses");

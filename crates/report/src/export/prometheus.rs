@@ -90,7 +90,7 @@ fn of_uses(metrics: &mut Metrics, record: &Record) {
     let worst = uses.iter().filter_map(|(case, a_use)| Some((labels(case.id), seconds(a_use.worst_ns?))));
     let help = "Largest measured lateness, among the series that the profile judges.";
     metrics.gauge("punctual_profile_worst_seconds", "seconds", help, worst.collect());
-    let missed = uses.iter().map(|(case, a_use)| (labels(case.id), a_use.missed.to_string()));
+    let missed = uses.iter().filter_map(|(case, a_use)| Some((labels(case.id), a_use.missed_known()?.to_string())));
     let help = "Deadlines of the use that the run would have missed.";
     metrics.counter("punctual_profile_missed_total", help, missed.collect());
 }
@@ -132,7 +132,11 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
     let help = "Wake-ups of the run, or what else was measured.";
     metrics.counter("punctual_samples_total", help, counts(|series| Some(series.samples)));
     let help = "Deadlines of the run that passed before the thread read the clock again.";
-    let missed = counts(|series| series.kind.properties().is_corrected.then_some(series.missed));
+    let missed = counts(|series| {
+        // Without a grid, the slots of a captured stream are not known.
+        let is_known = series.kind != SeriesKind::Capture || series.samples > 0;
+        (is_known && series.kind.properties().is_corrected).then_some(series.missed)
+    });
     metrics.counter("punctual_missed_total", help, missed);
     let lost = counts(|series| match &series.kind {
         SeriesKind::RoundTrips(trip) => Some(trip.lost.saturating_add(trip.send_failed)),

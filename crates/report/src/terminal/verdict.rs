@@ -27,7 +27,7 @@ pub(super) fn ladder(page: &mut Page, record: &Record) {
             cell(&a_use.title),
             cell(format_ns(a_use.limit_ns)),
             cell(time(a_use.worst_ns)),
-            count_cell(a_use.missed),
+            a_use.missed_known().map_or_else(|| cell("-"), count_cell),
         ]);
     }
     page.table_with_notes(&table, &uses.into_iter().map(explanation).collect::<Vec<_>>());
