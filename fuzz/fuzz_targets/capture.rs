@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     let all = Filter::default();
     let udp = Filter { udp: Some(0x1b58), ..Filter::default() };
     for (filter, period_ns) in [(all, None), (udp, Some(125_000))] {
-        let options = Options { filter, analysed: None, period_ns, stream_periods_ns: Vec::new(), idle_slope_bps: None, link_bps: 1_000_000_000, clock: Some(CaptureClock::Utc) };
+        let options = Options { filter, analysed: None, number: None, period_ns, stream_periods_ns: Vec::new(), idle_slope_bps: None, link_bps: 1_000_000_000, clock: Some(CaptureClock::Utc) };
         let found = match analyse(|| Ok(bytes), "fuzzed", &options) {
             Ok(found) => found,
             Err(error) => {

@@ -541,7 +541,7 @@ mod tests {
             &format!("{lost}, but the capture itself dropped 4 frames"),
         );
         let lost_more = |capture: &mut Capture| {
-            (capture.lost, capture.losses, capture.dropped) = (Some(4_000), Some(4_000), Some(1))
+            (capture.lost, capture.losses, capture.dropped) = (Some(4_000), Some(4_000), Some(1));
         };
         let outcome = |record: &Record| crate::judge(record, avb()).outcome;
         assert_eq!(outcome(&record_of(900, 900, lost_more)), Outcome::Fail, "3,999 are missing in any case");

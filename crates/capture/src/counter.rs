@@ -76,7 +76,7 @@ pub(crate) struct Numbers {
     run: u32,
 }
 
-/// How often numbers may have started again before a frame.
+/// The restarts of numbers that are possible before a frame.
 #[derive(Debug, Clone, Copy)]
 struct Around {
     /// Frames after which they start again.

@@ -95,7 +95,7 @@ struct Held {
 struct Gap {
     /// Slots without a frame, at least 1.
     slots: u64,
-    /// Number and time of the first frame after them, and of those that came early after it.
+    /// Number and time of the first frame after them and of the early frames that follow.
     frames: Vec<(u64, i64)>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Streams {
     index: HashMap<Key, usize>,
     /// Known heads with the index of their stream.
     heads: Heads<usize>,
-    /// Datagrams with several sources of RTP, each of which is a stream.
+    /// Datagrams with several sources of RTP: each source is a stream.
     by_source: Vec<Datagram>,
     /// Frames of streams beyond [`STREAMS_MAX`].
     pub(crate) left_out: u64,

@@ -51,7 +51,7 @@ pub(crate) struct Tracked {
     pub(crate) offsets_ns: Vec<f64>,
     /// Index and time of the earliest frame of each stretch.
     pub(crate) earliest: Vec<(i64, i64)>,
-    /// The bursts in which the frames are sent, if they have no place in the grid.
+    /// The bursts, if their frames have no place in the grid.
     pub(crate) bursts: Option<Bursts>,
     /// True if fewer than half of the frames without numbers came one period after the previous frame.
     pub(crate) irregular: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Tracked {
     /// Number of intervals.
     pub(crate) intervals: u64,
     pub(crate) numbered: bool,
-    /// True if the talker sent several states, as GOOSE does.
+    /// True if the talker sent several states, such as a talker of GOOSE.
     pub(crate) changes_state: bool,
     /// Lost frames; `None` if frames have no number.
     pub(crate) lost: Option<u64>,

@@ -255,9 +255,12 @@ fn two_tags_and_cooked_captures_show_the_same_stream() {
     }
 }
 
+/// The protocol of the second stream, and the frames of both with their number.
+type Pair = (&'static str, [fn(u64) -> Vec<u8>; 2]);
+
 /// Two interleaved streams of each kind that differ in one field of their headers, each with its own numbers. The second one
 /// starts later.
-fn pairs() -> Vec<(&'static str, [fn(u64) -> Vec<u8>; 2])> {
+fn pairs() -> Vec<Pair> {
     fn patched(mut frame: Vec<u8>, at: usize, value: u8) -> Vec<u8> {
         frame[at] = value;
         frame
@@ -302,8 +305,10 @@ fn pairs() -> Vec<(&'static str, [fn(u64) -> Vec<u8>; 2])> {
 fn streams_that_share_addresses_are_selected_by_their_number() {
     for (name, [first, second]) in pairs() {
         let mut frames: Vec<Seen> = (0..4000).filter(|n| n % 1000 != 7).map(|n| seen(n, first(n))).collect();
-        let later =
-            |n: u64| Seen { at_ns: BEGIN_NS + n * PERIOD_NS + 400_000 + scatter(n) as u64, ..seen(n, second(n)) };
+        let later = |n: u64| Seen {
+            at_ns: BEGIN_NS + n * PERIOD_NS + 400_000 + scatter(n).cast_unsigned(),
+            ..seen(n, second(n))
+        };
         frames.extend((10..4000).filter(|n| n % 500 != 30).map(later));
         frames.sort_by_key(|seen| seen.at_ns);
         let of = |number| analysed(1, &frames, &Options { number: Some(number), ..OPTIONS }).capture;
@@ -358,9 +363,9 @@ fn media_times_distinguish_a_pause_of_rtp_from_a_loss() {
         let loss = |lost| (Some(lost), Some(1), Some(0), Some(0));
         assert_eq!(of(slots, slots, false), loss(slots), "both advance: a loss of {slots}");
         assert_eq!(of(0, 0, false), pause, "neither advances: a pause of {slots}");
-        assert_eq!(of(0, slots, true), pause, "a marked pause of {slots} in which the media advances");
+        assert_eq!(of(0, slots, true), pause, "marked, and only the media advances: a pause of {slots}");
         if slots % 65_536 != 0 {
-            assert_eq!(of(0, slots, false), pause, "a pause of {slots} in which the media advances");
+            assert_eq!(of(0, slots, false), pause, "only the media advances: a pause of {slots}");
         }
         if slots > 30_000 {
             assert_eq!(of(7, slots, false).0, Some(7), "a pause of {slots} with a loss");

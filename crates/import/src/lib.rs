@@ -200,7 +200,7 @@ pub fn text_of(path: &Path) -> Result<String, FileError> {
 /// Reads a record, or a text of another tool, from the text of this file.
 ///
 /// # Errors
-/// Those of [`read`], except that it was read.
+/// The errors of [`read`], except for reading the file.
 pub fn parse(path: &Path, text: &str) -> Result<Record, ImportError> {
     imported(path, text).unwrap_or_else(|| {
         let record = record::file::parse(text.as_bytes());

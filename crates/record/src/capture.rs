@@ -23,7 +23,7 @@ pub struct Capture {
     pub format: String,
     /// Frames in the file, of any kind.
     pub file_frames: u64,
-    /// The streams in the file, the one with the most frames first, as `--stream` numbers them from 1; at most 4096.
+    /// The streams in the file, the one with the most frames first; at most 4096. `--stream` counts from 1.
     pub streams: Vec<CapturedStream>,
     /// Frames of streams that `streams` has no room for.
     #[serde(default)]

@@ -91,7 +91,7 @@ pub struct UseVerdict {
 }
 
 impl UseVerdict {
-    /// The missed deadlines; `None` if no wake-up was considered, so that none is known.
+    /// The missed deadlines; `None` if no wake-up was considered.
     #[must_use]
     pub fn missed_known(&self) -> Option<u64> {
         (self.samples > 0 || self.missed > 0).then_some(self.missed)

@@ -130,7 +130,7 @@ pub(crate) fn net_tables(campaign: &Campaign) -> Vec<NetTable> {
     .collect()
 }
 
-/// Picks the counts that a table shows of a role; `None` for those that are not known.
+/// Picks the counts that a table shows of a role; `None` for an unknown one.
 type Counts = fn(&RoleResult) -> Vec<Option<u64>>;
 
 /// The table of one kind of measurement; `None` if its largest time says everything.

@@ -153,8 +153,7 @@ fn streams_are_selected_by_number_and_a_record_is_shown_from_a_pipe() {
     let capture = record::file::parse(selected.as_bytes()).unwrap().capture.unwrap();
     assert_eq!((capture.frames, &capture.stream), (1_000, &capture.streams[1]));
     let (reader, mut writer) = std::io::pipe().unwrap();
-    let piped = selected.clone();
-    let write = std::thread::spawn(move || std::io::Write::write_all(&mut writer, piped.as_bytes()));
+    let write = std::thread::spawn(move || std::io::Write::write_all(&mut writer, selected.as_bytes()));
     let shown = Run(scratch.punctual("show /dev/stdin").stdin(reader).output().unwrap()).expect_status(0).stdout();
     write.join().unwrap().unwrap();
     assert!(shown.contains("of 1,000 frames"), "{shown}");

@@ -36,7 +36,7 @@ pub fn section(record: &Record) -> Option<Part> {
             vec![number.to_string(), capture.name_of(stream), grouped(stream.frames), known(stream.lost)]
         };
         let rows = (1..).zip(&capture.streams).take(STREAMS).map(row).collect();
-        let caption = "Streams in the file, of which one was analysed (--stream NUMBER selects it)";
+        let caption = "Streams in the file; --stream NUMBER analyses another one";
         more.push(Table::plain(caption, &["number", "stream", "frames", "lost"], rows));
     }
     tables.retain(|table| !table.rows.is_empty());
