@@ -28,7 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
         let (capture, series) = (&found.capture, &found.series);
         assert_eq!(series.raw.total(), series.samples);
         // Duplicates and frames without a slot have no lateness, and no frame has one if the slots are not known.
-        let without_slot = capture.duplicates + capture.too_late + capture.surplus + capture.unnumbered;
+        let known = |count: Option<u64>| count.unwrap_or(0);
+        let without_slot = [capture.duplicates, capture.too_late, capture.surplus].map(known).iter().sum::<u64>() + capture.unnumbered;
         let placed = if capture.lateness_unknown.is_some() { 0 } else { capture.frames - without_slot };
         assert_eq!(series.samples, placed);
         assert_eq!(capture.spacing.total() + 1, capture.frames);

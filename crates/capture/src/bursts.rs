@@ -4,6 +4,7 @@
 //! A stalled talker makes such gaps, too, but then its frames catch up. A burst is not followed by frames that make up for
 //! the gap.
 
+use crate::convert::nearest;
 use crate::fit::quantile;
 
 /// A gap between bursts is at least so many intervals longer than the interval within them.
@@ -37,23 +38,39 @@ struct Start {
 }
 
 /// The gaps between the frames of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gaps {
     starts: Vec<Start>,
-    last: Option<(i64, i64)>,
+    /// Index and time of the last frame.
+    last: (i64, i64),
+    /// The smallest gap, ns.
+    gap_ns: i64,
 }
 
 impl Gaps {
+    /// No gaps yet in a stream whose frames follow each other after about `interval_ns`.
+    pub(crate) fn new(interval_ns: f64) -> Self {
+        // No time has passed before the first frame.
+        Self { starts: Vec::new(), last: (0, i64::MAX), gap_ns: nearest((GAP + 1.0) * interval_ns) }
+    }
+
     /// Adds a frame of a stream whose frames follow each other after `interval_ns`.
     #[inline]
     pub(crate) fn add(&mut self, index: i64, at_ns: i64, interval_ns: f64) {
-        let Some((last_index, last_ns)) = self.last.replace((index, at_ns)) else { return };
-        let passed_ns = at_ns.saturating_sub(last_ns) as f64;
-        if passed_ns > (GAP + 1.0) * interval_ns && self.starts.len() < GAPS_MAX {
-            let excess_ns = passed_ns - index.saturating_sub(last_index) as f64 * interval_ns;
-            if excess_ns > GAP * interval_ns {
-                self.starts.push(Start { index, at_ns, excess_ns });
-            }
+        let passed_ns = at_ns.saturating_sub(self.last.1);
+        if passed_ns > self.gap_ns {
+            self.add_gap(index, at_ns, interval_ns);
+        }
+        self.last = (index, at_ns);
+    }
+
+    #[cold]
+    fn add_gap(&mut self, index: i64, at_ns: i64, interval_ns: f64) {
+        let (last_index, last_ns) = self.last;
+        let slots = index.saturating_sub(last_index) as f64;
+        let excess_ns = at_ns.saturating_sub(last_ns) as f64 - slots * interval_ns;
+        if excess_ns > GAP * interval_ns && self.starts.len() < GAPS_MAX {
+            self.starts.push(Start { index, at_ns, excess_ns });
         }
     }
 
@@ -94,7 +111,7 @@ pub(crate) fn find(indexed: &[(i64, i64)]) -> Option<Bursts> {
         |pair: &[(i64, i64)]| (pair[1].0 == pair[0].0 + 1).then(|| pair[1].1.saturating_sub(pair[0].1) as f64);
     let mut next: Vec<f64> = indexed.windows(2).filter_map(next_ns).collect();
     let interval_ns = quantile(&mut next, 0.5).filter(|&ns| ns > 0.0)?;
-    let mut gaps = Gaps::default();
+    let mut gaps = Gaps::new(interval_ns);
     indexed.iter().for_each(|&(index, at_ns)| gaps.add(index, at_ns, interval_ns));
     gaps.at_least(FIRST_MIN, interval_ns)
 }

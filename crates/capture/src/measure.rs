@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use frames::{Content, Head, wire_bytes};
+use frames::{Content, Count, Head, wire_bytes};
 use record::{
     CAPTURE, Capture, CaptureClock, CapturedShaper, CapturedStep, LargestFrames, Maxima, NumberedBy, PeriodSource,
     Series, SeriesKind, Spike, StepKind, WORST_KEPT, Worst,
@@ -113,7 +113,9 @@ struct Expired {
 }
 
 impl Expired {
-    fn add(&mut self, frame: u64, at_ns: i64, allowed_ms: u32) {
+    #[inline(never)]
+    fn add(&mut self, frame: u64, at_ns: i64, count: &Count) {
+        let Some(allowed_ms) = count.state.map(|state| state.allowed_ms) else { return };
         let until_ns = self.until_ns.replace(at_ns.saturating_add(i64::from(allowed_ms) * 1_000_000));
         let late_ns = until_ns.map_or(0, |until_ns| at_ns.saturating_sub(until_ns));
         if late_ns > 0 {
@@ -187,8 +189,8 @@ impl Measure {
         }
         self.presentation.add(packet.number, at_ns, stamp_ns, &content);
         let candidate = Number::of(&content);
-        if let Some(state) = content.count.and_then(|count| count.state) {
-            self.expired.add(packet.number, at_ns, state.allowed_ms);
+        if let Number::Candidate(count) = &candidate {
+            self.expired.add(packet.number, at_ns, count);
         }
         let number = extended(&mut self.reference.counter, candidate, at_ns);
         self.numbered_by = match (candidate, number) {

@@ -222,7 +222,7 @@ impl Slots {
             regular: 0,
             earliest: Earliest::default(),
             groups,
-            gaps: Gaps::default(),
+            gaps: Gaps::new(interval_ns),
         }
     }
 
