@@ -64,7 +64,7 @@ plugin:
 	@tools/setup build
 	@$(CARGO) build --release --quiet -p punctual-plugin
 	@rm -rf dist/punctual.lv2
-	@target/release/punctual-bundle dist/punctual.lv2
+	@target/release/punctual-bundle dist/punctual.lv2 $(PRESETS)
 	@cp target/release/libpunctual_plugin.so dist/punctual.lv2/punctual_plugin.so
 	@echo 'dist/punctual.lv2 is ready; install it with: cp -r dist/punctual.lv2 ~/.lv2/'
 	$(give_back)
@@ -95,6 +95,6 @@ help:
 	@echo 'make lab       test real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
 	@echo 'make bench     compare punctual with cyclictest: a table of ratios; BENCH="--only udp,stream" for some'
 	@echo 'make bench-amp compare the amplifier with its peers: ratios, checked against targets; BENCH=--quick for less'
-	@echo 'make plugin    the amplifier as an LV2 plugin for other hosts, in dist/punctual.lv2'
+	@echo 'make plugin    the amplifier as an LV2 plugin for other hosts, in dist/punctual.lv2; PRESETS="a.toml b.toml"'
 	@echo 'make dist      static binaries for x86-64 and aarch64, their packages, the plugin, and the firmware of the judge'
 	@echo 'make fuzz      run every fuzz target for SECONDS_EACH seconds (default 20)'

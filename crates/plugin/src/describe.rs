@@ -1,8 +1,12 @@
 //! The description of the plugins in Turtle, which hosts read without loading the library.
 
-use std::fmt::Write;
+use std::{
+    fmt::Write,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
-use amp::{Parameter, chain::ValueKind};
+use amp::{Parameter, Settings, chain::ValueKind};
 
 use crate::ports::{FileProperty, Port, VARIANTS, Variant};
 
@@ -37,6 +41,81 @@ pub fn manifest() -> String {
             write!(text, "\n<{uri}>\n\ta lv2:Plugin ;\n\tlv2:binary <{LIBRARY}> ;\n\trdfs:seeAlso <{DESCRIPTION}> .\n");
     }
     text
+}
+
+/// A preset of `punctual amp` as a preset of hosts: the values of all ports, and the path of the file for its models and
+/// cabinets.
+#[derive(Debug, Clone)]
+pub struct HostPreset {
+    /// Its name, shown by the host.
+    pub name: String,
+    /// The whole path of its file.
+    pub path: PathBuf,
+    /// The values of its parameters.
+    pub settings: Settings,
+}
+
+impl HostPreset {
+    /// The name of its file in the bundle, for the `number`-th preset.
+    #[must_use]
+    pub fn file(number: usize) -> String {
+        format!("preset-{number}.ttl")
+    }
+
+    /// The lines about it in the list of the bundle.
+    #[must_use]
+    pub fn in_manifest(&self, number: usize) -> String {
+        let file = Self::file(number);
+        let of = |Variant { uri, .. }: Variant| {
+            format!(
+                "\n<{file}#{}>\n\ta {PRESET} ;\n\tlv2:appliesTo <{uri}> ;\n\trdfs:seeAlso <{file}> .\n",
+                fragment(uri)
+            )
+        };
+        VARIANTS.map(of).concat()
+    }
+
+    /// Its description.
+    #[must_use]
+    pub fn description(&self, number: usize) -> String {
+        let mut text = PREFIXES.to_owned();
+        let file = Self::file(number);
+        for Variant { uri, .. } in VARIANTS {
+            let ports = Parameter::ALL.iter().map(|&parameter| {
+                let (symbol, value) = (symbol(parameter), self.settings.get(parameter));
+                format!("[ lv2:symbol \"{symbol}\" ; <http://lv2plug.in/ns/ext/presets#value> {value:?} ]")
+            });
+            let ports = ports.collect::<Vec<_>>().join(" ,\n\t\t");
+            let (fragment, label) = (fragment(uri), quoted(&self.name));
+            let (property, path) = (FileProperty::Preset.uri(), file_uri(&self.path));
+            let _ = write!(
+                text,
+                "<{file}#{fragment}>\n\ta {PRESET} ;\n\tlv2:appliesTo <{uri}> ;\n\trdfs:label {label} ;\n\
+                 \tlv2:port {ports} ;\n\tstate:state [ <{property}> <{path}> ] .\n\n"
+            );
+        }
+        text
+    }
+}
+
+const PRESET: &str = "<http://lv2plug.in/ns/ext/presets#Preset>";
+
+/// The last part of the URI of a plugin.
+fn fragment(uri: &str) -> &str {
+    uri.rsplit(':').next().unwrap_or(uri)
+}
+
+/// The URI of a file: other characters than those of plain names are encoded.
+fn file_uri(path: &Path) -> String {
+    let mut uri = "file://".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'_' | b'-' => uri.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            byte => uri += &format!("%{byte:02X}"),
+        }
+    }
+    uri
 }
 
 /// The description of all plugins, `punctual.ttl`. `version` is that of the project, such as `0.2.0`.
@@ -190,6 +269,28 @@ mod tests {
         }
         assert_eq!(name(Parameter::Bass), "Tone bass");
         assert_eq!(name(Parameter::InputFullScale), "Input full scale");
+    }
+
+    #[test]
+    fn paths_are_encoded() {
+        assert_eq!(file_uri(Path::new("/tones/my lead <1>.toml")), "file:///tones/my%20lead%20%3C1%3E.toml");
+    }
+
+    #[test]
+    fn a_preset_has_the_values_of_all_ports() {
+        let mut settings = Settings::default();
+        settings.set(Parameter::Bass, 3.5).unwrap();
+        let preset = HostPreset { name: "my \"lead\"".to_owned(), path: "/tones/lead.toml".into(), settings };
+        let text = preset.description(2);
+        assert!(
+            text.contains("lv2:symbol \"tone_bass_db\" ; <http://lv2plug.in/ns/ext/presets#value> 3.5 ]"),
+            "{text}"
+        );
+        assert!(
+            text.contains("<urn:punctual:amp:preset> <file:///tones/lead.toml>") && text.contains(r#""my \"lead\"""#)
+        );
+        assert_eq!(text.matches("lv2:symbol").count(), 2 * Parameter::ALL.len());
+        assert!(preset.in_manifest(2).contains("<preset-2.ttl#amp-stereo>"));
     }
 
     #[test]

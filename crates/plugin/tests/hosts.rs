@@ -106,6 +106,32 @@ fn lilv_finds_and_plays_it() {
 }
 
 #[test]
+fn hosts_find_presets() {
+    if !has("lv2info") {
+        return;
+    }
+    let folder = bundle();
+    let preset = folder.path().join("my lead.toml");
+    fs::write(&preset, "[tone]\nbass_db = 3.5\n").unwrap();
+    let bundle = folder.path().join("punctual.lv2");
+    let made = Command::new(BUNDLE).arg(&bundle).arg(&preset).status().unwrap();
+    assert!(made.success());
+    for uri in ["urn:punctual:amp", "urn:punctual:amp-stereo"] {
+        let info = host("lv2info", &folder).arg(uri).output().unwrap();
+        let text = String::from_utf8_lossy(&info.stdout).into_owned();
+        let presets = text.split("Presets:").nth(1).unwrap_or_default();
+        assert!(presets.trim_start().starts_with("my lead"), "{text}");
+    }
+    // A preset that is wrong, and one that is missing.
+    fs::write(&preset, "[tone]\nbas_db = 3.5\n").unwrap();
+    for wrong in [preset, folder.path().join("none.toml")] {
+        let refused = Command::new(BUNDLE).arg(&bundle).arg(&wrong).output().unwrap();
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(1) && text.contains("toml"), "{text}");
+    }
+}
+
+#[test]
 fn the_description_is_valid() {
     if !has("sord_validate") {
         return;

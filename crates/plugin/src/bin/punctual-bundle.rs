@@ -1,25 +1,54 @@
-//! Writes the description of the plugins into a bundle: `punctual-bundle FOLDER`.
+//! Writes the description of the plugins into a bundle, and presets of `punctual amp` as presets of hosts:
+//! `punctual-bundle FOLDER [PRESET.toml]...`.
 
-use std::{env, fs, path::Path, process::ExitCode};
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use punctual_plugin::describe::{DESCRIPTION, description, manifest};
+use amp::Preset;
+use punctual_plugin::describe::{DESCRIPTION, HostPreset, description, manifest};
 
 fn main() -> ExitCode {
-    let Some(folder) = env::args_os().nth(1) else {
-        eprintln!("error: name the folder of the bundle: punctual-bundle FOLDER");
+    let mut arguments = env::args_os().skip(1).map(PathBuf::from);
+    let Some(folder) = arguments.next() else {
+        eprintln!("error: name the folder of the bundle: punctual-bundle FOLDER [PRESET.toml]...");
         return ExitCode::from(64);
     };
-    let folder = Path::new(&folder);
-    let files = [("manifest.ttl", manifest()), (DESCRIPTION, description(env!("CARGO_PKG_VERSION")))];
-    let write = || {
-        fs::create_dir_all(folder)?;
-        files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
-    };
-    match write() {
+    match files(arguments).and_then(|files| write(&folder, &files)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: cannot write the bundle {}: {error}", folder.display());
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// The files of the bundle, each with its text.
+fn files(presets: impl Iterator<Item = PathBuf>) -> Result<Vec<(String, String)>, String> {
+    let mut list = manifest();
+    let mut files = vec![(DESCRIPTION.to_owned(), description(env!("CARGO_PKG_VERSION")))];
+    for (number, path) in (1..).zip(presets) {
+        let preset = read(&path)?;
+        list += &preset.in_manifest(number);
+        files.push((HostPreset::file(number), preset.description(number)));
+    }
+    files.push(("manifest.ttl".to_owned(), list));
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<HostPreset, String> {
+    let preset = Preset::read(path, |path| fs::read(path)).map_err(|error| error.to_string())?;
+    let whole = fs::canonicalize(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(HostPreset { name, path: whole, settings: preset.settings })
+}
+
+fn write(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
+    let written = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+    };
+    written().map_err(|error| format!("cannot write the bundle {}: {error}", folder.display()))
 }
