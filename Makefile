@@ -62,10 +62,10 @@ bench-amp:
 
 plugin:
 	@tools/setup build
-	@$(CARGO) build --release --quiet -p punctual-plugin
+	@$(CARGO) build --profile dist --quiet -p punctual-plugin
 	@rm -rf dist/punctual.lv2
-	@target/release/punctual-bundle dist/punctual.lv2 $(PRESETS)
-	@cp target/release/libpunctual_plugin.so dist/punctual.lv2/punctual_plugin.so
+	@target/dist/punctual-bundle dist/punctual.lv2 $(PRESETS)
+	@cp target/dist/libpunctual_plugin.so dist/punctual.lv2/punctual_plugin.so
 	@echo 'dist/punctual.lv2 is ready; install it with: cp -r dist/punctual.lv2 ~/.lv2/'
 	$(give_back)
 
