@@ -476,12 +476,31 @@ pub(crate) fn restore_each(
             all.push(Restored { process: document.process, purpose: document.purpose, put_back: result });
         }
     }
+    remove_unfinished(root);
     let done: Vec<u32> = all.iter().map(|restored: &Restored| restored.process).collect();
     // Without the right /proc, a running process would seem to have ended.
     let groups = if pid_namespace::is_that_of_proc(root) { run_groups::all(root) } else { Vec::new() };
     let ended = groups.into_iter().filter(|group| !group.is_alive && !done.contains(&group.process));
     all.extend(ended.filter(|group| is_own(&root.path(&group.folder))).map(|group| restore_group(ops, group)));
     Ok(all)
+}
+
+/// Removes the journals that a killed process had not written to their end, `.punctual-PID-N.new`.
+fn remove_unfinished(root: &Root) {
+    if !pid_namespace::is_that_of_proc(root) {
+        return;
+    }
+    let has_ended = |name: &str| {
+        let process = name.strip_prefix(".punctual-").and_then(|rest| rest.strip_suffix(".new")?.split_once('-'));
+        process.is_some_and(|(id, number)| {
+            [id, number].iter().all(|text| text.parse::<u32>().is_ok()) && !root.exists(&format!("proc/{id}"))
+        })
+    };
+    let entries = fs::read_dir(folder(root)).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| has_ended(&entry.file_name().to_string_lossy())) {
+        // Those of other users remain.
+        let _ = fs::remove_file(entry.path());
+    }
 }
 
 /// The processes in other namespaces of process ids that may still run, so that [`restore`] leaves their changes alone.

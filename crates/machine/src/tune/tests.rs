@@ -360,6 +360,22 @@ fn settings_without_an_effect_are_not_planned() {
 }
 
 #[test]
+fn unfinished_journals_of_killed_processes_are_removed() {
+    let fake = Fake::new();
+    let folder = journal::folder(&fake.root);
+    fs::create_dir_all(&folder).unwrap();
+    for name in [".punctual-77-1.new", ".punctual-40-1.new", ".punctual-x-1.new", "77.new"] {
+        fs::write(folder.join(name), "{").unwrap();
+    }
+    revert_with(&*fake).unwrap();
+    let left: BTreeSet<String> =
+        fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap()).collect();
+    // A process 40 runs.
+    assert!(!left.contains(".punctual-77-1.new"), "{left:?}");
+    assert!([".punctual-40-1.new", ".punctual-x-1.new", "77.new"].iter().all(|name| left.contains(*name)), "{left:?}");
+}
+
+#[test]
 fn a_share_of_the_cache_is_taken_and_returned() {
     let fake = Fake::new();
     let before = fake.state();
