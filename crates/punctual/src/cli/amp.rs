@@ -182,7 +182,7 @@ pub struct Bench {
 /// Options of `amp render`.
 #[derive(Debug, Args)]
 pub struct Render {
-    /// Mono WAV file to read; - for standard input.
+    /// WAV file to read; - for standard input.
     pub input: PathBuf,
     /// WAV file to write; - for standard output.
     pub output: PathBuf,
@@ -196,6 +196,12 @@ pub struct Render {
     /// Otherwise it starts with its state after silence.
     #[arg(long)]
     pub no_prewarm: bool,
+    /// Play channel N of the input [default: the mean].
+    ///
+    /// The mean of all channels has the level of a guitar that is on all of them. A guitar on one of two channels would be
+    /// 6 dB softer: choose its channel.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
+    pub channel: Option<u16>,
     /// Write one channel, the mean, if a cabinet is stereo.
     #[arg(long)]
     pub mono: bool,

@@ -111,6 +111,30 @@ fn render_reads_standard_input_and_writes_standard_output() {
 }
 
 #[test]
+fn render_plays_the_mean_of_channels_or_one_of_them() {
+    let (left, right) = (noise(640), vec![0.0; 640]);
+    let scratch = with_input(48_000, &left);
+    let model = vectors().join("wn_a1_nano.nam");
+    let render = |input: &str, options: &str| {
+        let run = scratch.run(&format!("amp render {input} wet.wav --bare --model {} {options}", model.display()));
+        let said = run.expect_status(0).stderr();
+        (output(&scratch), said)
+    };
+    let (alone, said) = render("dry.wav", "");
+    assert!(!said.contains("channels"), "{said}");
+    write(&scratch.path().join("both.wav"), 48_000, &[left.clone(), right.clone()]);
+    assert_eq!(render("both.wav", "--channel 1").0, alone);
+    write(&scratch.path().join("half.wav"), 48_000, &[left.iter().map(|sample| 0.5 * sample).collect()]);
+    let (mean, said) = render("both.wav", "");
+    assert!(said.contains("the mean of 2 channels is played; --channel N plays one"), "{said}");
+    assert_eq!(mean, render("half.wav", "").0);
+    assert_ne!(mean, alone);
+    let refused = scratch.run(&format!("amp render both.wav x.wav --model {} --channel 3", model.display()));
+    let said = refused.expect_status(64).stderr();
+    assert!(said.contains("both.wav has no channel 3: use 1 to 2"), "{said}");
+}
+
+#[test]
 fn render_never_overwrites_its_inputs() {
     let scratch = with_input(48_000, &noise(64));
     let model = scratch.path().join("nano.nam");

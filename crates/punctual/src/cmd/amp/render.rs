@@ -26,7 +26,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
 pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     check_combination(options)?;
-    let input = read_input(&options.input)?;
+    let input = read_input(options)?;
     let rig = rig::load(&options.rig)?;
     let inputs = rig.paths().chain([options.input.as_path()]).chain(options.rig.preset.as_deref());
     refuse_to_overwrite(&options.output, inputs)?;
@@ -129,18 +129,39 @@ fn print_notes(rendered: &RenderedChain, options: &AmpRender, rig: &Rig) {
     }
 }
 
-fn read_input(path: &Path) -> anyhow::Result<Audio> {
-    let path = if is_stream(path) { Path::new("/dev/stdin") } else { path };
+fn read_input(options: &AmpRender) -> anyhow::Result<Audio> {
+    let path = if is_stream(&options.input) { Path::new("/dev/stdin") } else { &options.input };
     let wav::Wav { rate_hz, channels, .. } =
         wav::read(&read_recording(path)?).with_context(|| path.display().to_string())?;
-    if channels.len() != 1 {
-        bail!(
-            "{} has {} channels, and an amplifier has one: run `sox in.wav out.wav remix 1` first",
-            path.display(),
-            channels.len()
-        );
+    let count = channels.len();
+    let guitar = match options.channel {
+        Some(number) => channels.into_iter().nth(usize::from(number) - 1).ok_or_else(|| {
+            let text = format!("{} has no channel {number}: use 1 to {count}", path.display());
+            Usage(text)
+        })?,
+        None => {
+            if count > 1 {
+                note(&format!("{}: the mean of {count} channels is played; --channel N plays one", path.display()));
+            }
+            mean(channels)
+        }
+    };
+    Ok(Audio { rate_hz, channels: vec![guitar] })
+}
+
+/// The mean of all channels, which have equal lengths.
+fn mean(channels: Vec<Vec<f32>>) -> Vec<f32> {
+    let share = 1.0 / channels.len().max(1) as f32;
+    let mut channels = channels.into_iter();
+    let mut sum = channels.next().unwrap_or_default();
+    if channels.len() == 0 {
+        return sum;
     }
-    Ok(Audio { rate_hz, channels })
+    for channel in channels {
+        sum.iter_mut().zip(channel).for_each(|(sum, sample)| *sum += sample);
+    }
+    sum.iter_mut().for_each(|sample| *sample *= share);
+    sum
 }
 
 /// Refuses to overwrite an input file, even under another name.
