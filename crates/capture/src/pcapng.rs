@@ -1,6 +1,6 @@
 //! The pcapng format: blocks with their length at both ends. IETF draft-ietf-opsawg-pcapng.
 
-use std::io::Read;
+use std::{collections::HashSet, io::Read};
 
 use crate::{
     CaptureError,
@@ -35,8 +35,9 @@ const ISB_OSDROP: u16 = 7;
 #[derive(Debug, Default)]
 pub(crate) struct Section {
     order: ByteOrder,
-    /// Indexes of its interfaces among those of all sections.
+    /// Indexes of its interfaces among those of all sections, and the same without an order.
     interfaces: Vec<usize>,
+    own: HashSet<usize>,
     /// Snapshot length of its first interface, bytes; 0 if unlimited.
     snap: usize,
 }
@@ -93,7 +94,7 @@ impl Section {
         let head = source.window.bytes();
         let order = orders.into_iter().find(|order| order.u32(head, 8) == BYTE_ORDER);
         let order = order.ok_or_else(|| source.damaged("a section of unknown byte order"))?;
-        *self = Self { order, interfaces: Vec::new(), snap: 0 };
+        *self = Self { order, ..Self::default() };
         Ok(())
     }
 
@@ -118,8 +119,9 @@ impl Section {
             self.snap = self.order.u32(body, 4) as usize;
         }
         let interface = Interface::new(link_type, Clock::new(tsresol, offset_s));
-        let index = source.add(Interface { name, fcs_bytes, ..interface }, &self.interfaces)?;
+        let index = source.add(Interface { name, fcs_bytes, ..interface }, &self.own)?;
         self.interfaces.push(index);
+        self.own.insert(index);
         Ok(())
     }
 

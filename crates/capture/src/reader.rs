@@ -1,6 +1,6 @@
 //! Reads a capture frame by frame, with bounded memory.
 
-use std::io::Read;
+use std::{collections::HashSet, io::Read};
 
 use frames::Link;
 
@@ -73,7 +73,7 @@ impl<R: Read> Reader<R> {
         if Link::of(interface.link_type).is_none() {
             return Err(CaptureError::LinkType { found: interface.link_type });
         }
-        reader.source.add(interface, &[])?;
+        reader.source.add(interface, &HashSet::new())?;
         reader.format = Format::Pcap(header);
         Ok(reader)
     }

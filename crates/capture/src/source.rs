@@ -1,6 +1,9 @@
 //! The bytes of a capture file and the elements common to both formats: byte order, interfaces and frames.
 
-use std::io::{self, Read};
+use std::{
+    collections::HashSet,
+    io::{self, Read},
+};
 
 use crate::{CaptureError, clock::Clock, window::Window};
 
@@ -97,8 +100,10 @@ impl<R: Read> Source<R> {
 
     /// Adds an interface of a section that has those with the indexes `own`. Returns its index: that of an earlier section's
     /// interface if it is the same.
-    pub(crate) fn add(&mut self, interface: Interface, own: &[usize]) -> Result<usize, CaptureError> {
-        let known = (0..self.interfaces.len()).find(|index| {
+    pub(crate) fn add(&mut self, interface: Interface, own: &HashSet<usize>) -> Result<usize, CaptureError> {
+        // In the first section there are no others to compare.
+        let others = if own.len() == self.interfaces.len() { 0..0 } else { 0..self.interfaces.len() };
+        let known = others.into_iter().find(|index| {
             !own.contains(index) && self.interfaces.get(*index).is_some_and(|known| known.is_same(&interface))
         });
         if let Some((index, known)) = known.and_then(|index| Some((index, self.interfaces.get_mut(index)?))) {

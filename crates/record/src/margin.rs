@@ -64,7 +64,8 @@ impl MarginTally {
         Some(PresentationMargin {
             min_ns,
             mean_ns: self.sum_ns as f64 / self.margins.total() as f64,
-            median_ns: self.margins.percentile(50.0),
+            // A bucket of the histogram is wider than a margin.
+            median_ns: self.margins.percentile(50.0).map(|ns| ns.clamp(min_ns, max_ns)),
             max_ns,
             late: self.late,
             worst: self.latest.as_slice().iter().map(as_margin).collect(),
@@ -75,6 +76,16 @@ impl MarginTally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_is_between_the_extremes() {
+        let mut margins = MarginTally::default();
+        for (frame, margin_ns) in [(1, -1_654_000_001), (2, -1_654_000_000), (3, -1_653_999_999)] {
+            margins.add(frame, 0, margin_ns, true);
+        }
+        let margin = margins.to_record().unwrap();
+        assert!((margin.min_ns..=margin.max_ns).contains(&margin.median_ns.unwrap()), "{margin:?}");
+    }
 
     #[test]
     fn the_latest_frames_come_first() {
