@@ -35,6 +35,11 @@ pub(crate) const AHEAD: usize = 4096;
 /// The number of frames before a frame one of which must be as early, so that one reordered frame has no effect. More than
 /// one, because each second frame may be late.
 const AGREEING: usize = 4;
+/// The slots of a run are those of its earliest frames, except for ones that fewer than this part of all are near to, and
+/// fewer than so many. Near is within this part of the distance to the median.
+const NEAR_PART: usize = 64;
+const NEAR_MAX: usize = 6;
+const NEAR_OF_MEDIAN: i64 = 4;
 /// A step must last for at least this many frames; fewer frames are late or early ones.
 const STEP_FRAMES: usize = 64;
 /// A step to an earlier phase ends if none of so many consecutive frames is early: some of its frames can be late.
@@ -521,6 +526,7 @@ impl Lateness {
     /// `smallest_ns` behind the grid.
     fn rebase(&mut self, one: Late, smallest_ns: i64, step: &mut impl FnMut(Step)) {
         let period_ns = self.grid.group_ns();
+        let smallest_ns = if self.base_ns.is_none() { self.usual_smallest_ns(one) } else { smallest_ns };
         let change_ns = smallest_ns.saturating_sub(self.base_ns.unwrap_or(0));
         let slots = nearest(change_ns as f64 / period_ns);
         let whole_ns = nearest(slots as f64 * period_ns);
@@ -561,6 +567,20 @@ impl Lateness {
             self.recent = Recent::default();
         }
         step(Step { frame: one.frame, at_ns: one.at_ns, ns: change_ns, level_ns: smallest_ns, kind });
+    }
+
+    /// The smallest lateness of this frame and the waiting ones that enough others are near to: a few early frames do not
+    /// move the slots of a run.
+    fn usual_smallest_ns(&self, one: Late) -> i64 {
+        let mut all_ns: Vec<i64> = std::iter::once(&one).chain(&self.waiting).map(|late| late.agreed_ns).collect();
+        all_ns.sort_unstable();
+        let near = (all_ns.len() / NEAR_PART).clamp(1, NEAR_MAX);
+        let median_ns = all_ns[all_ns.len() / 2];
+        let is_usual = |frames: &&[i64]| {
+            let (first_ns, last_ns) = (frames[0], frames[frames.len() - 1]);
+            last_ns <= first_ns.saturating_add(median_ns.saturating_sub(first_ns) / NEAR_OF_MEDIAN)
+        };
+        all_ns.windows(near).find(is_usual).map_or(all_ns[0], |frames| frames[0])
     }
 
     /// The number of the next frames until all later ones are later than this by a step.

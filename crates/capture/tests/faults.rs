@@ -919,6 +919,26 @@ fn a_step_back_soon_after_a_step_is_found() {
 }
 
 #[test]
+fn a_few_early_frames_make_no_other_frame_late() {
+    for (early, first) in [(1, 4_000), (2, 4_000), (2, 1_000), (3, 100), (5, 6_000), (2, 7_990)] {
+        for by_ns in [2_000, 5_000, 60_000, 100_000] {
+            let frames = |count: u64| {
+                let at = |n: u64| {
+                    let is_early = (first..first + early).contains(&n);
+                    n as i64 * PERIOD_NS + jitter(n, 1_000) - if is_early { by_ns } else { 0 }
+                };
+                without(count, at, |_| false)
+            };
+            for count in [8_000, 30_000] {
+                let capture = avtp(&frames(count)).capture;
+                let found = (capture.late, capture.late_packets, capture.steps_total, capture.skipped_slots);
+                assert_eq!(found, (Some(0), Some(0), Some(0), Some(0)), "{early} from {first} by {by_ns} of {count}");
+            }
+        }
+    }
+}
+
+#[test]
 fn jitter_is_no_step_at_the_end() {
     for seed in 0..20 {
         let at = |n: u64| n as i64 * PERIOD_NS + n as i64 * PERIOD_NS / 50_000 + jitter(n + seed * 1_000_003, 31_250);
