@@ -294,19 +294,29 @@ fn of_audio(record: &Record) -> String {
 
 fn of_capture(capture: &Capture) -> String {
     let Capture { frames, late, lost, skipped_slots, duplicates, .. } = *capture;
-    let known = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), grouped);
-    let (frames, late, skipped_slots) = (counted(frames, "frame"), known(late), known(skipped_slots));
+    let frames = counted(frames, "frame");
     let (tolerance, stream) = (unsigned(capture.tolerance_ns), capture.name_of(&capture.stream));
     let at_most = at_most(capture.worst_late.first().map(|frame| frame.ns));
+    let lateness = match late {
+        Some(late) => format!("{} of {frames} more than {tolerance} late{at_most}", grouped(late)),
+        None => format!("Lateness of {frames} not known{at_most}"),
+    };
     let gap = capture.max_gap_ns.map_or_else(String::new, |ns| format!(", largest gap {}", format_ns(ns)));
     let missing = match lost.zip(duplicates) {
         Some((lost, duplicates)) => {
-            let (lost, duplicates) = (grouped(lost), counted(duplicates, "duplicate"));
-            format!("{lost} lost, {skipped_slots} slots skipped, {duplicates}")
+            let skipped =
+                skipped_slots.map_or_else(String::new, |slots| format!(", {} skipped", counted(slots, "slot")));
+            format!("{} lost{skipped}, {}", grouped(lost), counted(duplicates, "duplicate"))
         }
-        None => format!("{skipped_slots} slots without a frame (lost or not sent: the frames have no numbers)"),
+        None => match skipped_slots {
+            Some(slots) => {
+                let slots = counted(slots, "slot");
+                format!("{slots} without a frame (lost or not sent: the frames have no numbers)")
+            }
+            None => "losses not known (the frames have no numbers)".to_owned(),
+        },
     };
-    format!("{late} of {frames} more than {tolerance} late{at_most}, {missing}{gap} in {stream}.")
+    format!("{lateness}, {missing}{gap} in {stream}.")
 }
 
 #[cfg(test)]

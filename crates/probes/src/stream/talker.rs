@@ -3,7 +3,7 @@
 //! A talker of several streams sends one frame of each in every slot, all with one system call if the mode has one. Their
 //! lateness is the same; the figures are those of the first stream, and each of the others has its own counts.
 
-use record::grouped;
+use record::{counted, grouped};
 use std::{
     io,
     ops::Range,
@@ -356,7 +356,7 @@ impl Talker {
         let refused: u64 = self.counts_of_each().iter().map(|(_, refused)| refused).sum();
         if refused > 0 {
             let why = io::Error::from_raw_os_error(self.shared.refusal.load(Relaxed));
-            notes.push(format!("the kernel refused {} frames, the last one with: {why}", grouped(refused)));
+            notes.push(format!("the kernel refused {}, the last one with: {why}", counted(refused, "frame")));
         }
         let outside = self.shared.outside.load(Relaxed);
         if outside > 0 {
