@@ -122,7 +122,7 @@ fn render_plays_the_mean_of_channels_or_one_of_them() {
     };
     let (alone, said) = render("dry.wav", "");
     assert!(!said.contains("channels"), "{said}");
-    write(&scratch.path().join("both.wav"), 48_000, &[left.clone(), right.clone()]);
+    write(&scratch.path().join("both.wav"), 48_000, &[left.clone(), right]);
     assert_eq!(render("both.wav", "--channel 1").0, alone);
     write(&scratch.path().join("half.wav"), 48_000, &[left.iter().map(|sample| 0.5 * sample).collect()]);
     let (mean, said) = render("both.wav", "");
