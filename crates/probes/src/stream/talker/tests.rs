@@ -198,7 +198,7 @@ fn refused_frames_are_not_counted_as_sent() {
     let result = talker.to_record();
     assert_eq!((result.frames, result.refused, result.missed_slots), (2, 1, 0));
     assert_eq!(talk.sender.sent[1].probe.map(|probe| probe.seq), Some(1), "sequence numbers have no gap");
-    assert!(talker.notes()[0].contains("refused 1 frames"));
+    assert!(talker.notes()[0].contains("refused 1 frame,"));
 }
 
 #[test]
