@@ -10,6 +10,7 @@
 use std::{
     cell::UnsafeCell,
     ffi::{CStr, CString, OsStr, c_char, c_int, c_void},
+    io::Write,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     ptr,
@@ -17,6 +18,7 @@ use std::{
 };
 
 use amp::{Chain, Parts, Settings};
+use record::visible::{self, Passes};
 
 use crate::{
     loader::Loader,
@@ -135,14 +137,16 @@ impl Instance {
 
     /// Shows an error to the user, through the host if it can. Not for the audio thread.
     fn report(&self, error: &str) {
-        let text = CString::new(error.replace('\0', " ")).unwrap_or_default();
+        // The names of files can have characters that control a terminal.
+        let text = CString::new(visible::one_line(error).replace('\0', " ")).unwrap_or_default();
         match &self.log {
             // SAFETY: the host's function is valid as long as the instance; format and text end in NUL, and the format has
             // one text.
             Some(log) => unsafe {
                 (log.printf)(log.handle, self.urids.log_error, c"punctual: %s\n".as_ptr(), text.as_ptr());
             },
-            None => eprintln!("punctual: {error}"),
+            // A failed write has no other reader.
+            None => drop(writeln!(visible::stderr(Passes::Text), "punctual: {error}")),
         }
     }
 

@@ -2,27 +2,34 @@
 //! `punctual-bundle FOLDER [PRESET.toml]...`.
 
 use std::{
-    env, fs, io,
+    env, fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use amp::Preset;
 use punctual_plugin::describe::{DESCRIPTION, HostPreset, description, manifest};
+use record::visible::{self, Passes};
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1).map(PathBuf::from);
     let Some(folder) = arguments.next() else {
-        eprintln!("error: name the folder of the bundle: punctual-bundle FOLDER [PRESET.toml]...");
+        report("name the folder of the bundle: punctual-bundle FOLDER [PRESET.toml]...");
         return ExitCode::from(64);
     };
     match files(arguments).and_then(|files| write(&folder, &files)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            report(&error);
             ExitCode::FAILURE
         }
     }
+}
+
+fn report(error: &str) {
+    // A failed write has no other reader.
+    let _ = writeln!(visible::stderr(Passes::Text), "error: {error}");
 }
 
 /// The files of the bundle, each with its text.
