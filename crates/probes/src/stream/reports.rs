@@ -3,7 +3,7 @@
 //! A timestamp arrives with its frame, whose payload says when the talker handed it over. An ordinary thread reads the
 //! reports, so that the talker is disturbed only by the kernel's own work for each timestamp.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{collections::HashMap, io, path::PathBuf};
 
 use frames::{Payload, parse};
 use record::{CardStamps, Launch, TransmitStamps};
@@ -161,9 +161,18 @@ pub struct Card {
 }
 
 impl Card {
-    /// The card whose clock is this device, such as `/dev/ptp0`.
-    #[must_use]
-    pub fn new(device: PathBuf) -> Self {
+    /// The card whose clock is this device, such as `/dev/ptp0`. Reads it once, so that the first timestamps can be converted.
+    ///
+    /// # Errors
+    /// The clock cannot be read.
+    pub fn open(device: PathBuf) -> io::Result<Self> {
+        let first = readings(&device, READINGS)?;
+        let mut card = Self::new(device);
+        card.note(best(first));
+        Ok(card)
+    }
+
+    fn new(device: PathBuf) -> Self {
         Self {
             device,
             readings: [None, None],
@@ -179,9 +188,7 @@ impl Card {
     }
 
     fn read_clock(&mut self) {
-        let found = readings(&self.device, READINGS).unwrap_or_default();
-        let best = found.into_iter().min_by_key(|reading| reading.window_ns());
-        self.note(best);
+        self.note(best(readings(&self.device, READINGS).unwrap_or_default()));
     }
 
     /// Adds a reading. One that shows that a clock was set invalidates those before it.
@@ -195,9 +202,8 @@ impl Card {
     /// Converts a time of the card's clock to CLOCK_REALTIME, by the line through the last two readings; `None` with fewer.
     fn to_realtime(&self, card_ns: i64) -> Option<i64> {
         let [earlier, later] = [self.readings[0]?, self.readings[1]?];
-        let (of_card, of_system) = (i128::from(later.clock_ns) - i128::from(earlier.clock_ns), {
-            i128::from(middle_ns(&later)) - i128::from(middle_ns(&earlier))
-        });
+        let of_card = i128::from(later.clock_ns) - i128::from(earlier.clock_ns);
+        let of_system = i128::from(middle_ns(&later)) - i128::from(middle_ns(&earlier));
         let since = i128::from(card_ns) - i128::from(later.clock_ns);
         i64::try_from(i128::from(middle_ns(&later)) + since * of_system / of_card).ok()
     }
@@ -218,6 +224,11 @@ impl Card {
         }
         self.after_slot.note(at_ns - slot_ns);
     }
+}
+
+/// The most precise reading.
+fn best(readings: Vec<Reading>) -> Option<Reading> {
+    readings.into_iter().min_by_key(|reading| reading.window_ns())
 }
 
 /// CLOCK_REALTIME in the middle of a reading, ns.

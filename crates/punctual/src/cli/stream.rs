@@ -89,7 +89,7 @@ pub struct StreamOptions {
     pub mode: Option<Mode>,
     /// Use timestamps none, all, hardware [default: none].
     ///
-    /// They show when a sent frame reached the driver and left the network card. Each costs the talker about 1 us. An
+    /// They show when a sent frame reached the driver and left the network card. Each costs the talker about 0.5 us. An
     /// option of the talker, with the mode send, bypass or txtime.
     #[arg(long, value_name = "WHICH")]
     pub stamps: Option<SentStampsChoice>,

@@ -77,6 +77,14 @@ pub enum StreamError {
     /// The interface does not support launch times.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// The clock of the network card cannot be read.
+    #[error("cannot read the clock of the network card, {} ({source}): run as root, or use --stamps all", clock.display())]
+    CardClock {
+        /// Its device.
+        clock: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
     /// The network card has no timestamps of sent frames.
     #[error(transparent)]
     Stamps(#[from] NoStamps),

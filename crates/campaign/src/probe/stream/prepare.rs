@@ -106,7 +106,11 @@ impl StreamProbe {
 
     fn stamps_of(&self, stamps: SentStamps, run: u32, context: &PhaseContext<'_>) -> Result<Stamps, StreamError> {
         let card = match (stamps, self.interface()) {
-            (SentStamps::Card, Some(interface)) => Some(Card::new(clock_of_sent_stamps(context.root, interface)?)),
+            (SentStamps::Card, Some(interface)) => {
+                let clock = clock_of_sent_stamps(context.root, interface)?;
+                let failed = |source| StreamError::CardClock { clock: clock.clone(), source };
+                Some(Card::open(clock.clone()).map_err(failed)?)
+            }
             (SentStamps::Card, None) | (SentStamps::Driver, _) => None,
         };
         Ok(Stamps::new(context.clock, run, card))
