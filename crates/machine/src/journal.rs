@@ -8,17 +8,18 @@ mod document;
 mod undo;
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder, DirEntry, File},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     process,
     rc::Rc,
+    time::Duration,
 };
 
 use record::{
     PutBack,
-    file::{FileError, write_atomic},
+    file::{FileError, write_atomic, writer_of_unfinished},
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -485,20 +486,24 @@ pub(crate) fn restore_each(
     Ok(all)
 }
 
+/// Age from which on a journal that is not complete is one of a killed process.
+const UNFINISHED_FOR: Duration = Duration::from_secs(60);
+
 /// Removes the journals that a killed process had not written to their end, `.punctual-PID-N.new`.
 fn remove_unfinished(root: &Root) {
     if !pid_namespace::is_that_of_proc(root) {
         return;
     }
-    let has_ended = |name: &str| {
-        let process = name.strip_prefix(".punctual-").and_then(|rest| rest.strip_suffix(".new")?.split_once('-'));
-        process.is_some_and(|(id, number)| {
-            [id, number].iter().all(|text| text.parse::<u32>().is_ok()) && !root.exists(&format!("proc/{id}"))
-        })
+    let has_ended =
+        |name: &str| writer_of_unfinished(name).is_some_and(|process| !root.exists(&format!("proc/{process}")));
+    // Processes of other namespaces write here, too, but never for so long.
+    let is_old = |entry: &DirEntry| {
+        let changed = entry.metadata().and_then(|data| data.modified()).ok();
+        changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > UNFINISHED_FOR)
     };
     let entries = fs::read_dir(folder(root)).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| has_ended(&entry.file_name().to_string_lossy())) {
-        // Those of other users remain.
+    for entry in entries.filter(|entry| has_ended(&entry.file_name().to_string_lossy()) && is_old(entry)) {
+        // Files of other users cannot be removed, and remain.
         let _ = fs::remove_file(entry.path());
     }
 }

@@ -366,12 +366,16 @@ fn unfinished_journals_of_killed_processes_are_removed() {
     fs::create_dir_all(&folder).unwrap();
     for name in [".punctual-77-1.new", ".punctual-40-1.new", ".punctual-x-1.new", "77.new"] {
         fs::write(folder.join(name), "{").unwrap();
+        let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(120);
+        fs::File::options().write(true).open(folder.join(name)).unwrap().set_modified(earlier).unwrap();
     }
+    // Another process may write it now.
+    fs::write(folder.join(".punctual-78-1.new"), "{").unwrap();
     revert_with(&*fake).unwrap();
     let left: BTreeSet<String> =
         fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap()).collect();
     // A process 40 runs.
-    assert!(!left.contains(".punctual-77-1.new"), "{left:?}");
+    assert!(!left.contains(".punctual-77-1.new") && left.contains(".punctual-78-1.new"), "{left:?}");
     assert!([".punctual-40-1.new", ".punctual-x-1.new", "77.new"].iter().all(|name| left.contains(*name)), "{left:?}");
 }
 

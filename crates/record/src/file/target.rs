@@ -22,6 +22,17 @@ use rustix::{
 
 /// Limit of symbolic links to follow, as in the kernel; more count as a loop.
 const MAX_LINKS: usize = 40;
+/// Start and end of the name of a file that is not complete; the process and a number are between them.
+const UNFINISHED: &str = ".punctual-";
+const NEW: &str = ".new";
+
+/// The id of the process that writes, or was killed while it wrote, the incomplete file of this name; `None` for other files.
+#[must_use]
+pub fn writer_of_unfinished(name: &str) -> Option<u32> {
+    let (process, number) = name.strip_prefix(UNFINISHED)?.strip_suffix(NEW)?.split_once('-')?;
+    number.parse::<u64>().ok().and(process.parse().ok())
+}
+
 /// Names of temporary files that are tried.
 const MAX_NAMES: usize = 1000;
 /// Number of the next temporary file of this process.
@@ -92,7 +103,7 @@ impl Target {
         for _ in 0..MAX_NAMES {
             // Without the target's name in it, which may already be as long as names can be.
             let number = NEXT.fetch_add(1, Relaxed);
-            let name = format!(".punctual-{}-{number}.new", std::process::id());
+            let name = format!("{UNFINISHED}{}-{number}{NEW}", std::process::id());
             match openat(&self.folder, &name, flags, Mode::from_raw_mode(mode)) {
                 Ok(file) => return Ok(NewFile { target: self, name, file: Some(file.into()) }),
                 // A process that was killed, or one of another namespace, has this name.
