@@ -4,7 +4,7 @@
 //! other value was set by others since and is kept.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     io, thread,
     time::Duration,
 };
@@ -84,15 +84,6 @@ impl Masks {
             false => rest,
             true if self.keeps_pinned => cpus.clone(),
             true => others,
-        }
-    }
-
-    /// Adds the affinities of tasks that are not recorded yet.
-    pub(crate) fn add(&mut self, tasks: &BTreeMap<CpuList, Vec<(u32, u64)>>) {
-        let known: HashSet<(u32, u64)> = self.before.values().flatten().copied().collect();
-        for (cpus, tasks) in tasks {
-            let new = tasks.iter().filter(|task| !known.contains(task));
-            self.before.entry(cpus.clone()).or_default().extend(new);
         }
     }
 

@@ -42,6 +42,11 @@ impl Before {
         Self(tasks::others(root).into_iter().map(|task| (key(&task), task.cpus)).collect())
     }
 
+    /// The affinities that the journal recorded.
+    pub(crate) fn of(masks: &Masks) -> Self {
+        Self(masks.by_task().into_iter().map(|(task, cpus)| (task, cpus.clone())).collect())
+    }
+
     /// The affinities to record in the journal.
     pub(crate) fn masks(&self) -> BTreeMap<CpuList, Vec<(u32, u64)>> {
         let mut masks: BTreeMap<CpuList, Vec<(u32, u64)>> = BTreeMap::new();

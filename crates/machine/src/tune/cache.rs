@@ -186,7 +186,7 @@ impl Share {
         format!("{} for {}, {}", words(&own), cpus.unwrap_or_default().in_words(), words(&default))
     }
 
-    /// Makes the group, and takes its ways from the others.
+    /// Makes the group, whose ways the other CPUs lose.
     pub(super) fn take(&self, ops: &dyn SystemOps) -> io::Result<()> {
         ops.make_group(GROUP)?;
         ops.write(&format!("{GROUP}/cpus_list"), &format!("{}\n", self.cpus))?;
@@ -209,14 +209,16 @@ impl Share {
             None => return,
         }
         match group_cpus(root) {
+            Some(cpus) if cpus != self.cpus && !cpus.is_empty() => {
+                result.changed_since.push(format!("/{GROUP}/cpus_list: {cpus}"));
+            }
             // A crash can have left it without CPUs.
-            Some(cpus) if cpus == self.cpus || cpus.is_empty() => {
+            _ if root.exists(GROUP) => {
                 if let Err(error) = ops.remove_group(GROUP) {
                     result.failed.push(format!("/{GROUP}: {error}"));
                 }
             }
-            Some(cpus) => result.changed_since.push(format!("/{GROUP}/cpus_list: {cpus}")),
-            None => {}
+            _ => {}
         }
     }
 
@@ -226,7 +228,7 @@ impl Share {
     }
 }
 
-/// The CPUs of the group; `None` without it.
+/// The CPUs of the group; `None` if they cannot be read.
 fn group_cpus(root: &Root) -> Option<CpuList> {
     let text = root.read(&format!("{GROUP}/cpus_list"))?;
     if text.is_empty() { Some(CpuList::new()) } else { text.parse().ok() }

@@ -30,7 +30,7 @@ fn movable(root: &Root, freed: &CpuList) -> Vec<Task> {
     tasks::others(root).into_iter().filter(is_movable).collect()
 }
 
-/// The CPUs among `freed` that programs may use besides others.
+/// The CPUs among `freed` that programs may use together with other CPUs.
 pub(super) fn value(root: &Root, freed: &CpuList) -> String {
     let used =
         movable(root, freed).iter().fold(CpuList::new(), |used, task| used.union(&task.cpus.intersection(freed)));
@@ -44,22 +44,16 @@ pub(super) fn moved_off_others(root: &Root, freed: &CpuList) -> Option<CpuList> 
 
 /// The entry of the journal that moves all programs back.
 pub(super) fn undo(root: &Root, freed: &CpuList) -> Undo {
-    Undo::Masks(masks(root, freed, &Before::read(root)))
+    let (online, before) = (cpus::online_cpus(root), Before::read(root).masks());
+    Undo::Masks(Masks { shielded: freed.clone(), online, by_groups: false, keeps_pinned: true, before })
 }
 
-fn masks(root: &Root, freed: &CpuList, before: &Before) -> Masks {
-    let online = cpus::online_cpus(root);
-    Masks { shielded: freed.clone(), online, by_groups: false, keeps_pinned: true, before: before.masks() }
-}
-
-/// Moves the programs, with those that have started since the entry of the journal. Returns the ones that stay.
+/// Moves the programs of the last entry of the journal, which is that of [`undo`], and programs that start meanwhile. Returns
+/// the programs that stay.
 pub(super) fn move_away(journal: &mut Journal, freed: &CpuList) -> Result<Option<Stayed>, JournalError> {
     let ops = journal.ops();
-    let before = Before::read(ops.root());
-    // Those that have started since are added to the entry first.
-    journal.record_masks(|masks| masks.add(&before.masks()))?;
-    let masks = masks(ops.root(), freed, &before);
-    let moved = narrow(&*ops, journal, &masks, before)?;
+    let Some(Undo::Masks(masks)) = journal.entries().last().cloned() else { return Ok(None) };
+    let moved = narrow(&*ops, journal, &masks, Before::of(&masks))?;
     let stayed = movable(ops.root(), freed);
     if stayed.is_empty() {
         return Ok(None);
