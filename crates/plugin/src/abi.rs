@@ -76,8 +76,8 @@ struct Log {
 #[derive(Clone, Copy)]
 struct MapPath {
     handle: *mut c_void,
-    abstract_path: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_char,
-    absolute_path: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_char,
+    abstract_path: Translate,
+    absolute_path: Translate,
 }
 
 #[repr(C)]
@@ -389,24 +389,15 @@ unsafe extern "C" fn save(
     features: *const *const Feature,
 ) -> c_int {
     // SAFETY: the host passes a live instance and its features, each with the data that its URI promises.
-    let (instance, map, free) = unsafe {
-        (
-            instance(handle),
-            feature::<MapPath>(features, c"http://lv2plug.in/ns/ext/state#mapPath"),
-            feature::<FreePath>(features, c"http://lv2plug.in/ns/ext/state#freePath"),
-        )
-    };
+    let (instance, paths) = unsafe { (instance(handle), Paths::of(features)) };
     if !instance.urids.are_known() {
         return FAILURE;
     }
     for file in FileProperty::ALL {
         let Some(path) = instance.loader().file(file).map(Path::to_owned) else { continue };
         let Ok(path) = CString::new(path.into_os_string().into_encoded_bytes()) else { return FAILURE };
-        let path = match map {
-            // SAFETY: the functions of the host are valid during this call; the path ends in NUL.
-            Some(map) => unsafe { mapped(map.abstract_path, map.handle, &path, free) },
-            None => path,
-        };
+        // SAFETY: the functions of the host are valid during this call.
+        let path = unsafe { paths.mapped(path, |map| map.abstract_path) };
         let bytes = path.as_bytes_with_nul();
         let key = instance.urids.of(file);
         // SAFETY: the function of the host is valid during this call; it copies the value, which is live.
@@ -419,30 +410,49 @@ unsafe extern "C" fn save(
     SUCCESS
 }
 
-/// The path as the host translates it.
-///
-/// # Safety
-/// The functions belong to the host and can be called now.
-unsafe fn mapped(
-    map: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_char,
-    handle: *mut c_void,
-    path: &CStr,
+/// Translates the paths of a state.
+type Translate = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_char;
+
+/// The functions of a host that translate the paths of a state, if it has any.
+struct Paths {
+    map: Option<MapPath>,
     free: Option<FreePath>,
-) -> CString {
-    // SAFETY: the path ends in NUL; the caller guarantees the function.
-    let mapped = unsafe { map(handle, path.as_ptr()) };
-    if mapped.is_null() {
-        return path.to_owned();
+}
+
+impl Paths {
+    /// # Safety
+    /// As for [`feature`], with the types of these features.
+    unsafe fn of(features: *const *const Feature) -> Self {
+        // SAFETY: the caller guarantees the features.
+        unsafe {
+            Self {
+                map: feature(features, c"http://lv2plug.in/ns/ext/state#mapPath"),
+                free: feature(features, c"http://lv2plug.in/ns/ext/state#freePath"),
+            }
+        }
     }
-    // SAFETY: the host returns a text of its own that ends in NUL.
-    let copy = unsafe { CStr::from_ptr(mapped) }.to_owned();
-    match free {
-        // SAFETY: the text comes from this host, and is not used any more.
-        Some(free) => unsafe { (free.free_path)(free.handle, mapped) },
-        // SAFETY: without that feature, the text was allocated by `malloc`, as the document of mapPath says.
-        None => unsafe { libc::free(mapped.cast()) },
+
+    /// The path as the host translates it with one of its functions.
+    ///
+    /// # Safety
+    /// The functions can be called now.
+    unsafe fn mapped(&self, path: CString, translate: impl Fn(&MapPath) -> Translate) -> CString {
+        let Some(map) = &self.map else { return path };
+        // SAFETY: the path ends in NUL; the caller guarantees the function.
+        let mapped = unsafe { translate(map)(map.handle, path.as_ptr()) };
+        if mapped.is_null() {
+            return path;
+        }
+        // SAFETY: the host returns a text of its own that ends in NUL.
+        let copy = unsafe { CStr::from_ptr(mapped) }.to_owned();
+        match self.free {
+            // SAFETY: the text comes from this host, and is not used any more.
+            Some(free) => unsafe { (free.free_path)(free.handle, mapped) },
+            // SAFETY: without that feature, the text was allocated by `malloc`, as the document of mapPath says.
+            None => unsafe { libc::free(mapped.cast()) },
+        }
+        copy
     }
-    copy
 }
 
 unsafe extern "C" fn restore(
@@ -453,13 +463,7 @@ unsafe extern "C" fn restore(
     features: *const *const Feature,
 ) -> c_int {
     // SAFETY: the host passes a live instance and its features, each with the data that its URI promises.
-    let (instance, map, free) = unsafe {
-        (
-            instance(handle),
-            feature::<MapPath>(features, c"http://lv2plug.in/ns/ext/state#mapPath"),
-            feature::<FreePath>(features, c"http://lv2plug.in/ns/ext/state#freePath"),
-        )
-    };
+    let (instance, paths) = unsafe { (instance(handle), Paths::of(features)) };
     if !instance.urids.are_known() {
         return FAILURE;
     }
@@ -475,11 +479,8 @@ unsafe extern "C" fn restore(
         // SAFETY: the host returns a value of this size, which is live during this call.
         let bytes = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), size) };
         let Ok(path) = CString::new(bytes.split(|byte| *byte == 0).next().unwrap_or_default()) else { continue };
-        let path = match map {
-            // SAFETY: as in `save`.
-            Some(map) => unsafe { mapped(map.absolute_path, map.handle, &path, free) },
-            None => path,
-        };
+        // SAFETY: as in `save`.
+        let path = unsafe { paths.mapped(path, |map| map.absolute_path) };
         if !path.is_empty() {
             chosen.push((file, Some(PathBuf::from(OsStr::from_bytes(path.to_bytes())))));
         }

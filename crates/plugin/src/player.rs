@@ -111,7 +111,7 @@ impl Player {
     pub fn enable(&mut self, is_enabled: bool) {
         if is_enabled != self.is_enabled {
             self.is_enabled = is_enabled;
-            Parameter::ALL.iter().for_each(|parameter| self.apply(*parameter));
+            Settings::BYPASSED.iter().for_each(|parameter| self.apply(*parameter));
         }
     }
 

@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What the plugin asks of the host.
+/// The requests of the plugin, and the numbers of names.
 #[derive(Default)]
 struct HostState {
     names: Vec<String>,
