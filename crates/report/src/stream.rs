@@ -176,7 +176,7 @@ fn sending_times(talker: &Talker) -> Vec<[String; 6]> {
     rows
 }
 
-/// What is missing among the timestamps of sent frames, and the error of the clocks; empty without timestamps.
+/// The missing timestamps of sent frames, and the error of the clocks; empty without timestamps.
 fn stamps_in_words(talker: &Talker) -> String {
     let Some(stamps) = &talker.stamps else { return String::new() };
     let mut text = String::new();

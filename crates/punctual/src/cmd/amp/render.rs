@@ -154,9 +154,6 @@ fn mean(channels: Vec<Vec<f32>>) -> Vec<f32> {
     let share = 1.0 / channels.len().max(1) as f32;
     let mut channels = channels.into_iter();
     let mut sum = channels.next().unwrap_or_default();
-    if channels.len() == 0 {
-        return sum;
-    }
     for channel in channels {
         sum.iter_mut().zip(channel).for_each(|(sum, sample)| *sum += sample);
     }

@@ -212,7 +212,7 @@ fn a_setting_that_each_round_sets_is_not_tried() {
             "{error}"
         );
     }
-    // Those that were not named are left out.
+    // Settings that were not named are left out.
     let short = format!("tune --prove --cpus {cpu} --without irq.affinity --duration 1s -- timer --shield {cpu}");
     let said = scratch.run(&short).expect_status(1).stderr();
     assert!(said.contains("note: cpu.programs is not tried: --shield sets it in each round"), "{said}");
