@@ -4,7 +4,7 @@ use frames::{Count, MediaTime, Range};
 
 use crate::convert::nearest;
 use crate::fit::quantile;
-use crate::sequence::Number;
+use crate::sequence::{Number, RESTARTED};
 use crate::states::States;
 
 /// The first extended number, so that earlier ones do not underflow.
@@ -22,6 +22,9 @@ const BEHIND_MAX: u64 = 256;
 const SLOTS_APART: f64 = 32.0;
 /// After a silence of more than this many slots without as many lost frames, the talker continues with another phase.
 const PAUSE: f64 = 1024.0;
+/// Numbers that continue after a silence, with at most one of so many parts of all values between them, show a pause: that a
+/// loss ended there is improbable.
+const CONTINUES: u64 = 4096;
 /// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
 const CREEP: f64 = 1e-3;
 /// Samples a second of IEC 61850-9-2 LE (80 and 256 a cycle of 50 and 60 Hz) and IEC 61869-9: smpCnt starts again there.
@@ -29,31 +32,120 @@ const SAMPLES_A_SECOND: [u32; 7] = [4000, 4800, 5760, 12_800, 14_400, 15_360, 96
 
 /// Counts the frames of a stream by the numbers of its protocol.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Counter {
-    /// The numbers of one sequence.
+pub(crate) struct Counter {
+    kind: Kind,
+    /// The run of the talker that the frames belong to, and the number of runs.
+    run: u32,
+    runs: u32,
+    suspended: Option<Suspended>,
+}
+
+/// What the numbers count.
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
+    /// All frames.
     Numbers(Numbers),
-    /// The numbers within states.
+    /// The frames of a state.
     States(States),
+}
+
+/// The run before a number that does not continue it. That frame begins another run, or it is only far too late: the next
+/// frames show which.
+#[derive(Debug, Clone, PartialEq)]
+struct Suspended {
+    kind: Kind,
+    run: u32,
+    /// Frames of the other run.
+    frames: usize,
 }
 
 impl Counter {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
     pub(crate) fn learn(frames: &[(Number, i64)]) -> Option<Self> {
-        States::learn(frames).map(Self::States).or_else(|| Numbers::learn(frames).map(Self::Numbers))
+        let kind = States::learn(frames).map(Kind::States).or_else(|| Numbers::learn(frames).map(Kind::Numbers))?;
+        Some(Self { kind, run: 0, runs: 0, suspended: None })
     }
 
-    /// The number of a frame. Frames of one run have consecutive numbers.
+    /// The number of a frame. Frames of one run have consecutive numbers; a number that fits neither the newest one nor the
+    /// time begins another run.
     #[inline]
     pub(crate) fn extend(&mut self, count: Count, at_ns: i64) -> Number {
+        if let Kind::Numbers(Numbers { is_eight: true, .. }) = self.kind {
+            let [low, ..] = count.value.to_le_bytes();
+            return Number::Eight(low);
+        }
+        if self.suspended.is_some() {
+            return self.extend_either(count, at_ns);
+        }
+        match self.kind.extend(count, at_ns) {
+            Some(Extended { seq, .. }) => Number::Whole { run: self.run, seq },
+            None => self.begin_run(count, at_ns),
+        }
+    }
+
+    /// Begins another run. Until enough frames continue it, the one before can continue, too.
+    #[cold]
+    fn begin_run(&mut self, count: Count, at_ns: i64) -> Number {
+        let present = || Suspended { kind: self.kind.clone(), run: self.run, frames: 1 };
+        let before = self.suspended.take().unwrap_or_else(present);
+        self.suspended = Some(Suspended { frames: 1, ..before });
+        self.runs += 1;
+        self.run = self.runs;
+        Number::Whole { run: self.run, seq: self.kind.begin(count, at_ns) }
+    }
+
+    /// The number of a frame that continues the other run or the suspended one, whichever is nearer.
+    #[cold]
+    fn extend_either(&mut self, count: Count, at_ns: i64) -> Number {
+        let Some(Suspended { kind: mut before, run, frames }) = self.suspended.clone() else {
+            return self.begin_run(count, at_ns);
+        };
+        let mut other = self.kind.clone();
+        match (other.extend(count, at_ns), before.extend(count, at_ns)) {
+            (found, Some(continued)) if found.is_none_or(|found| continued.distance < found.distance) => {
+                (self.kind, self.run, self.suspended) = (before, run, None);
+                Number::Whole { run, seq: continued.seq }
+            }
+            (Some(found), _) => {
+                self.kind = other;
+                let is_open = frames + 1 < RESTARTED;
+                self.suspended = is_open.then_some(Suspended { kind: before, run, frames: frames + 1 });
+                Number::Whole { run: self.run, seq: found.seq }
+            }
+            (None, _) => self.begin_run(count, at_ns),
+        }
+    }
+
+    /// True if the talker sent several states.
+    pub(crate) fn changes_state(&self) -> bool {
+        matches!(&self.kind, Kind::States(states) if states.changes_state())
+    }
+}
+
+/// An extended number of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extended {
+    pub(crate) seq: u64,
+    /// How far it is from the newest one.
+    pub(crate) distance: u64,
+}
+
+impl Kind {
+    /// The number of a frame in the run; `None` if it begins another one.
+    #[inline]
+    fn extend(&mut self, count: Count, at_ns: i64) -> Option<Extended> {
         match self {
             Self::Numbers(numbers) => numbers.extend(count, at_ns),
             Self::States(states) => states.extend(count),
         }
     }
 
-    /// True if the talker sent several states.
-    pub(crate) fn changes_state(&self) -> bool {
-        matches!(self, Self::States(states) if states.changes_state())
+    /// Begins a run with this frame; its number.
+    fn begin(&mut self, count: Count, at_ns: i64) -> u64 {
+        match self {
+            Self::Numbers(numbers) => numbers.begin(count, at_ns),
+            Self::States(states) => states.begin(count),
+        }
     }
 }
 
@@ -73,7 +165,6 @@ pub(crate) struct Numbers {
     /// Ticks of the media clock between two frames of RTP; `None` if they are not the same for most frames.
     ticks: Option<u32>,
     newest: Option<Newest>,
-    run: u32,
 }
 
 /// The restarts of numbers that are possible before a frame.
@@ -151,39 +242,28 @@ impl Numbers {
         // EtherCAT masters use a part of 8 bits. With wider numbers, two restarts after equal times would look like this.
         let used = (range == Range::Bits(8)).then(|| used_values(&frames, step)).flatten();
         let (values, is_eight) = (used.or(in_field), range == Range::Bits(8) && step == 1 && used.is_none());
-        Some(Self { values, in_field, is_eight, step, interval_ns, ticks: ticks(&frames, step), newest: None, run: 0 })
+        Some(Self { values, in_field, is_eight, step, interval_ns, ticks: ticks(&frames, step), newest: None })
     }
 
-    /// The number of a frame. Frames of one run have consecutive numbers; a number that fits neither the newest one nor
-    /// the time begins another run.
+    /// The number of a frame; `None` if it fits neither the newest one nor the time.
     #[inline]
-    fn extend(&mut self, count: Count, at_ns: i64) -> Number {
-        if self.is_eight {
-            let [low, ..] = count.value.to_le_bytes();
-            return Number::Eight(low);
-        }
-        let value = u64::from(count.value);
-        let Some(newest) = self.newest else { return self.begin(count, at_ns) };
-        let seq = match self.ahead(newest, count, at_ns) {
-            Some(ahead) => newest.seq.saturating_add_signed(ahead),
-            None => {
-                self.run += 1;
-                return self.begin(count, at_ns);
-            }
-        };
+    fn extend(&mut self, count: Count, at_ns: i64) -> Option<Extended> {
+        let Some(newest) = self.newest else { return Some(Extended { seq: self.begin(count, at_ns), distance: 0 }) };
+        let ahead = self.ahead(newest, count, at_ns)?;
+        let seq = newest.seq.saturating_add_signed(ahead);
         if seq > newest.seq {
             let phase_ns = self.phase_ns(seq, at_ns);
             let crept_ns = newest.base_ns + CREEP * self.interval_ns * (seq - newest.seq) as f64;
             let base_ns = if self.pauses(newest, seq, at_ns) { phase_ns } else { phase_ns.min(crept_ns) };
-            self.newest = Some(Newest { value, seq, at_ns, media: count.media, base_ns });
+            self.newest = Some(Newest { value: count.value.into(), seq, at_ns, media: count.media, base_ns });
         }
-        Number::Whole { run: self.run, seq }
+        Some(Extended { seq, distance: ahead.unsigned_abs() })
     }
 
-    fn begin(&mut self, count: Count, at_ns: i64) -> Number {
+    fn begin(&mut self, count: Count, at_ns: i64) -> u64 {
         let base_ns = self.phase_ns(FIRST, at_ns);
         self.newest = Some(Newest { value: count.value.into(), seq: FIRST, at_ns, media: count.media, base_ns });
-        Number::Whole { run: self.run, seq: FIRST }
+        FIRST
     }
 
     fn phase_ns(&self, seq: u64, at_ns: i64) -> f64 {
@@ -247,6 +327,7 @@ impl Numbers {
             let slots = self.slots_since(newest, at_ns);
             let times = match self.media_frames(newest, around.media) {
                 Some(frames) => around.times(ahead, frames, slots),
+                None if self.in_field.is_some() && ahead.saturating_mul(CONTINUES) <= around.frames => 0,
                 None => nearest((slots - ahead as f64) / around.frames as f64).max(0).cast_unsigned(),
             };
             ahead.saturating_add(times.saturating_mul(around.frames))
@@ -418,6 +499,37 @@ mod tests {
         all.extend(again.into_iter().map(|(number, at_ns)| (number, at_ns + 301 * INTERVAL_NS)));
         let runs: Vec<u32> = extended(&all).iter().map(|(run, _)| *run).collect();
         assert_eq!((runs[299], runs[300], runs[309]), (0, 1, 1));
+    }
+
+    #[test]
+    fn frames_that_are_far_too_late_begin_no_run() {
+        for (behind, in_a_row) in [(258, 1), (300, 1), (300, 3), (5_000, 15), (20_000, 2)] {
+            let mut indexes: Vec<u64> = (0..30_000).collect();
+            let late: Vec<u64> = (25_000 - behind..).take(in_a_row).collect();
+            indexes.splice(25_000..25_000, late.clone());
+            let mut all = frames(&indexes, 1, 40_000, 65_536, Range::Bits(16));
+            for (n, frame) in all.iter_mut().enumerate() {
+                frame.1 = n.cast_signed() as i64 * INTERVAL_NS;
+            }
+            let found = extended(&all);
+            let of_others = found.iter().zip(&indexes).filter(|((run, _), _)| *run == 0);
+            assert!(of_others.clone().all(|((_, seq), n)| *seq == n.cast_signed()), "{behind}");
+            assert_eq!(of_others.count(), 30_000, "{behind}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_continue_after_a_silence_show_a_pause() {
+        for lost in [0, 5] {
+            let all: Vec<_> = (0..400u64)
+                .map(|n| {
+                    let (n, later) = if n < 300 { (n, 0) } else { (n + lost, 70_000) };
+                    (of(n, Range::Bits(16)), (n + later).cast_signed() * INTERVAL_NS)
+                })
+                .collect();
+            let expected = (399 + lost).cast_signed();
+            assert_eq!(extended(&all).last(), Some(&(0, expected)), "{lost}");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ const WORDS: usize = 4;
 const FIRST: u64 = 1 << 32;
 /// The number of frames, with the first one, that decide about an unexpected 8-bit number.
 const LOOKAHEAD: usize = 16;
+/// So many frames of another run show that the talker restarted. Fewer, followed by the run before, were far too late.
+pub(crate) const RESTARTED: usize = LOOKAHEAD;
 /// The number of the last of these frames is at most this far ahead of the first one.
 const FOLLOWING_MAX: i64 = 32;
 /// An 8-bit number up to this far ahead may belong to a frame that overtook others.
@@ -90,6 +92,14 @@ struct Held {
     low: u8,
 }
 
+/// A frame of another run than the present one.
+#[derive(Debug, Clone, Copy)]
+struct OfRun {
+    frame: u64,
+    at_ns: i64,
+    seq: u64,
+}
+
 /// Frames without numbers after slots without a frame, until the following frames show whether they are late.
 #[derive(Debug)]
 struct Gap {
@@ -114,6 +124,9 @@ pub(crate) struct Sequence {
     /// Bit `number % WINDOW`, see [`position`]: that frame was seen. Frames before the first one count as seen.
     seen: [u64; WORDS],
     run: Option<u32>,
+    /// Frames of another run, until they are enough for a restart.
+    other_run: u32,
+    held_run: Vec<OfRun>,
     /// Wrapping offset from a number to the frame's index.
     to_index: u64,
     held: Vec<Held>,
@@ -145,6 +158,8 @@ impl Sequence {
             next: 0,
             seen: [u64::MAX; WORDS],
             run: None,
+            other_run: 0,
+            held_run: Vec::new(),
             to_index: 0,
             held: Vec::new(),
             gap: None,
@@ -169,17 +184,48 @@ impl Sequence {
         match number {
             Number::Eight(low) => self.add_eight(Held { frame, at_ns, low }, place),
             Number::Whole { run, seq } => {
-                let restarts = self.begun && self.run.is_some_and(|last| last != run);
-                if self.begun && self.run != Some(run) {
-                    self.flush(place);
-                    self.restart(seq);
+                if self.run.is_some_and(|last| last != run) {
+                    return self.hold_run(run, OfRun { frame, at_ns, seq }, place);
                 }
+                self.drop_run();
                 self.run = Some(run);
-                self.assign(frame, at_ns, seq, restarts, place);
+                self.assign(frame, at_ns, seq, false, place);
             }
             Number::Aside => self.aside += 1,
             // A candidate that was not extended does not count.
             Number::None | Number::Candidate(_) => self.add_unnumbered(frame, at_ns, place),
+        }
+    }
+
+    /// Adds a frame of another run. Enough of them in a row are a restart.
+    #[cold]
+    fn hold_run(&mut self, run: u32, one: OfRun, place: &mut impl FnMut(Placed)) {
+        if self.other_run != run {
+            self.drop_run();
+            self.other_run = run;
+        }
+        self.held_run.push(one);
+        if self.held_run.len() == RESTARTED {
+            self.begin_run(place);
+        }
+    }
+
+    /// Counts the held frames of another run as too late, because the run before continues.
+    #[inline]
+    fn drop_run(&mut self) {
+        self.too_late += self.held_run.len() as u64;
+        self.held_run.clear();
+    }
+
+    /// Begins the run of the held frames.
+    fn begin_run(&mut self, place: &mut impl FnMut(Placed)) {
+        let held = std::mem::take(&mut self.held_run);
+        let Some(first) = held.first() else { return };
+        self.flush_frames(place);
+        self.restart(first.seq);
+        self.run = Some(self.other_run);
+        for (n, &OfRun { frame, at_ns, seq }) in held.iter().enumerate() {
+            self.assign(frame, at_ns, seq, n == 0, place);
         }
     }
 
@@ -456,8 +502,18 @@ impl Sequence {
         }
     }
 
-    /// Finalizes the remaining frames at the end of the stream or of a run.
+    /// Finalizes the remaining frames at the end of the stream.
     pub(crate) fn flush(&mut self, place: &mut impl FnMut(Placed)) {
+        // A single frame of another run is no restart that could be seen.
+        if self.held_run.len() > 1 {
+            self.begin_run(place);
+        }
+        self.drop_run();
+        self.flush_frames(place);
+    }
+
+    /// Finalizes the remaining frames of a run.
+    fn flush_frames(&mut self, place: &mut impl FnMut(Placed)) {
         while !self.held.is_empty() {
             self.decide(place);
         }
@@ -577,13 +633,28 @@ mod tests {
     fn a_new_run_continues_after_the_previous_one() {
         let mut sequence = sequence();
         let mut indexes = Vec::new();
+        let mut place = |placed: Placed| indexes.push((placed.index, placed.restarts));
         for (n, (run, seq)) in (0..).zip([(1, 500), (1, 501), (2, 0), (2, 2)]) {
-            sequence.add(0, n * PERIOD_NS, Number::Whole { run, seq }, &mut |placed| {
-                indexes.push((placed.index, placed.restarts));
-            });
+            sequence.add(0, n * PERIOD_NS, Number::Whole { run, seq }, &mut place);
         }
-        sequence.flush(&mut |_| ());
+        sequence.flush(&mut place);
         assert_eq!(indexes, [(0, false), (1, false), (2, true), (4, false)]);
         assert_eq!((sequence.restarts, sequence.lost, sequence.duplicates), (1, 1, 0));
+    }
+
+    #[test]
+    fn few_frames_of_another_run_before_this_one_continues_are_too_late() {
+        for (others, restarts) in [(1, 0), (15, 0), (16, 2)] {
+            let mut sequence = sequence();
+            let mut placed = 0;
+            let runs = (0..20).map(|n| (1, n)).chain((0..others).map(|n| (2, n))).chain((20..40).map(|n| (1, n)));
+            for (at, (run, seq)) in (0..).zip(runs) {
+                sequence.add(0, at * PERIOD_NS, Number::Whole { run, seq }, &mut |_| placed += 1);
+            }
+            sequence.flush(&mut |_| placed += 1);
+            let too_late = if restarts == 0 { others } else { 0 };
+            assert_eq!((sequence.restarts, sequence.too_late), (restarts, too_late), "{others}");
+            assert_eq!(placed, 40 + others - too_late, "{others}");
+        }
     }
 }

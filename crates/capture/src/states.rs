@@ -5,6 +5,7 @@
 
 use frames::Count;
 
+use crate::counter::Extended;
 use crate::sequence::Number;
 
 /// The first extended number, so that earlier ones do not underflow.
@@ -16,7 +17,6 @@ pub(crate) struct States {
     newest: Option<Position>,
     /// The last frame of the state before that of the newest one.
     before: Option<Position>,
-    run: u32,
     changes: u64,
 }
 
@@ -41,24 +41,29 @@ impl States {
         self.changes > 0
     }
 
-    /// The number of a frame among all frames of its run.
-    pub(crate) fn extend(&mut self, count: Count) -> Number {
-        let Some(state) = count.state.map(|state| state.number) else { return Number::Aside };
-        let number = count.value;
-        let seq = self.position(state, number).unwrap_or_else(|| {
-            self.run += u32::from(self.newest.is_some());
-            self.before = None;
-            FIRST
-        });
-        if self.newest.is_none_or(|newest| seq > newest.seq || seq == FIRST) {
-            self.newest = Some(Position { state, number, seq });
+    /// The number of a frame among all frames of its run; `None` if the talker started again.
+    pub(crate) fn extend(&mut self, count: Count) -> Option<Extended> {
+        let Some(newest) = self.newest else { return Some(Extended { seq: self.begin(count), distance: 0 }) };
+        let state = count.state?.number;
+        let seq = self.position(newest, state, count.value)?;
+        if seq > newest.seq {
+            if state > newest.state {
+                (self.before, self.changes) = (Some(newest), self.changes + 1);
+            }
+            self.newest = Some(Position { state, number: count.value, seq });
         }
-        Number::Whole { run: self.run, seq }
+        Some(Extended { seq, distance: seq.abs_diff(newest.seq) })
     }
 
-    /// The number of a frame among all frames; `None` for the first one, and if the talker started again.
-    fn position(&mut self, state: u32, number: u32) -> Option<u64> {
-        let newest = self.newest?;
+    /// Begins a run with this frame; its number.
+    pub(crate) fn begin(&mut self, count: Count) -> u64 {
+        self.before = None;
+        self.newest = count.state.map(|state| Position { state: state.number, number: count.value, seq: FIRST });
+        FIRST
+    }
+
+    /// The number of a frame among all frames; `None` if the talker started again.
+    fn position(&self, newest: Position, state: u32, number: u32) -> Option<u64> {
         let difference = i64::from(number) - i64::from(newest.number);
         if state == newest.state {
             // A number that goes back to the first ones is that of a talker that started again with the same state.
@@ -67,7 +72,6 @@ impl States {
         }
         if state > newest.state {
             let skipped = u64::from(state - newest.state - 1);
-            (self.before, self.changes) = (Some(newest), self.changes + 1);
             return Some(newest.seq + 1 + skipped + u64::from(number));
         }
         let before = self.before.filter(|before| before.state == state && number <= before.number)?;
@@ -80,15 +84,17 @@ mod tests {
     use frames::{Range, State};
 
     use super::*;
+    use crate::counter::Counter;
 
     fn extended(frames: &[(u32, u32)]) -> Vec<(u32, u64)> {
-        let mut states = States::default();
-        let extend = |&(number, value): &(u32, u32)| {
+        let candidate = |&(number, value): &(u32, u32)| {
             let state = Some(State { number, allowed_ms: 2_000 });
-            match states.extend(Count { value, range: Range::Bits(32), media: None, state }) {
-                Number::Whole { run, seq } => (run, seq - FIRST),
-                other => panic!("{other:?}"),
-            }
+            Count { value, range: Range::Bits(32), media: None, state }
+        };
+        let mut counter = Counter::learn(&[(Number::Candidate(candidate(&frames[0])), 0)]).expect("states");
+        let extend = |frame: &(u32, u32)| match counter.extend(candidate(frame), 0) {
+            Number::Whole { run, seq } => (run, seq - FIRST),
+            other => panic!("{other:?}"),
         };
         frames.iter().map(extend).collect()
     }
@@ -101,5 +107,7 @@ mod tests {
         assert_eq!(extended(&[(1, 7), (1, 8), (2, 0), (1, 8)]), [(0, 0), (0, 1), (0, 2), (0, 1)], "a duplicate");
         assert_eq!(extended(&[(5, 7), (1, 0), (1, 1)]), [(0, 0), (1, 0), (1, 1)], "a restart");
         assert_eq!(extended(&[(1, 7), (1, 8), (1, 0), (1, 1)]), [(0, 0), (0, 1), (1, 0), (1, 1)], "a restart");
+        let late = [(8, 3), (9, 0), (2, 5), (9, 1)];
+        assert_eq!(extended(&late), [(0, 0), (0, 1), (1, 0), (0, 2)], "a frame of an old state");
     }
 }
