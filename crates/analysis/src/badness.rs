@@ -12,6 +12,8 @@ pub(crate) const LEAST_PERIODS: f64 = 0.01;
 /// late one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Badness {
+    /// True if the late frames of a capture are not known. Such a run is not the best one, and no other one beats it.
+    pub unknown: bool,
     /// Lost datagrams or frames, slots without one, and missed deadlines, as a share of all, 0 to 1.
     pub lost: f64,
     /// Late frames or xruns, as a share of all, 0 to 1.
@@ -43,15 +45,18 @@ impl Badness {
             Measured::RoundTrip | Measured::SendLateness | Measured::Response => {
                 let absent = lost + role.missed;
                 let late = share(role.late.unwrap_or(0), role.samples);
-                Self { lost: share(absent, role.samples + absent), late, periods }
+                Self { lost: share(absent, role.samples + absent), late, periods, unknown: false }
             }
             // Lost periods are a consequence of xruns.
             Measured::Completion => {
                 Self { late: share(role.late.unwrap_or(0), role.samples), periods, ..Self::default() }
             }
             Measured::FrameGap | Measured::Spacing => {
+                let absent = lost + role.missed;
                 let late = share(role.late.unwrap_or(0), role.samples);
-                Self { lost: share(lost, role.samples + lost), periods: (periods - 1.0).max(0.0), late }
+                let unknown = role.measured == Measured::Spacing && role.late.is_none();
+                let periods = (periods - 1.0).max(0.0);
+                Self { lost: share(absent, role.samples + absent), periods, late, unknown }
             }
         }
     }
@@ -66,7 +71,12 @@ impl Badness {
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         let by_late = || self.late.total_cmp(&other.late);
-        self.lost.total_cmp(&other.lost).then_with(by_late).then_with(|| self.periods.total_cmp(&other.periods))
+        let by_loss = || self.lost.total_cmp(&other.lost);
+        self.unknown
+            .cmp(&other.unknown)
+            .then_with(by_loss)
+            .then_with(by_late)
+            .then_with(|| self.periods.total_cmp(&other.periods))
     }
 
     /// The worse of two.
@@ -84,7 +94,8 @@ impl Badness {
 /// True if each of our rounds was better than all of theirs. False with one round each, because chance could decide.
 pub(crate) fn beats(ours: &[Badness], theirs: &[Badness]) -> bool {
     let worst = Badness::worst(ours);
-    ours.len() > 1 && theirs.len() > 1 && theirs.iter().all(|bad| bad.compare(&worst).is_gt())
+    let is_known = !worst.unknown && !Badness::worst(theirs).unknown;
+    is_known && ours.len() > 1 && theirs.len() > 1 && theirs.iter().all(|bad| bad.compare(&worst).is_gt())
 }
 
 /// The candidates that may be the best, as indices of their rounds: the one whose worst round is least bad, then those that
@@ -122,6 +133,18 @@ mod tests {
         assert!(sent(0, 2, 10).compare(&sent(0, 1, 900)).is_gt());
         let received = RoleResult { lost: Some(0), ..role(Measured::FrameGap, 99, 0, 1_700) };
         assert_eq!(Badness::of_role(&received).periods, 0.7);
+    }
+
+    #[test]
+    fn a_capture_whose_lateness_is_not_known_is_neither_best_nor_beaten() {
+        let capture = |late, lost, missed| {
+            Badness::of_role(&RoleResult { late, lost: Some(lost), ..role(Measured::Spacing, 99, missed, 1_100) })
+        };
+        let (clean, bad, unknown) = (capture(Some(0), 0, 0), capture(Some(9), 9, 0), capture(None, 0, 0));
+        assert_eq!(contenders(&[&[clean, clean], &[bad, bad]]), [0]);
+        assert_eq!(contenders(&[&[unknown, unknown], &[bad, bad]]), [1, 0]);
+        assert_eq!(contenders(&[&[unknown, unknown], &[clean, clean], &[bad, bad]]), [1, 0]);
+        assert!(capture(Some(0), 0, 5).compare(&capture(Some(50), 0, 0)).is_gt(), "slots without a frame");
     }
 
     #[test]

@@ -162,7 +162,10 @@ fn at_worst(role: &RoleCell) -> String {
             [xruns, None, Some(format!("done {max} after the deadline at worst"))]
         }
         Measured::FrameGap => [lost, None, Some(format!("up to {max} between two frames"))],
-        Measured::Spacing => [lost, late, Some(format!("up to {max} between two frames captured"))],
+        Measured::Spacing => {
+            let late = role.late.map_or_else(|| Some("lateness not known".to_owned()), |_| late);
+            [lost, late, Some(format!("up to {max} between two frames captured"))]
+        }
     };
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -36,7 +36,7 @@ impl<'a> Scale<'a> {
             let least = least.map_or(LEAST_PERIODS, |(.., least)| *least);
             for (round, &badness) in rounds.iter_mut().zip(*badness) {
                 let lost = (badness - 1.0).max(0.0) / 1000.0;
-                let of_thread = Badness { lost, late: 0.0, periods: periods_late(badness) };
+                let of_thread = Badness { lost, periods: periods_late(badness), ..Badness::default() };
                 *round = round.worse(of_thread.relative_to(least));
             }
         }
