@@ -179,9 +179,9 @@ impl Kind {
             }
             Protocol::Profinet { frame_id } => format!("PROFINET {frame_id:#06x}"),
             Protocol::EtherCat => "EtherCAT".to_owned(),
-            Protocol::SampledValues { appid } => format!("sampled values {appid:#06x}"),
-            Protocol::Goose { appid } => format!("GOOSE {appid:#06x}"),
-            Protocol::Uadp => "OPC UA PubSub".to_owned(),
+            Protocol::SampledValues { appid, .. } => format!("sampled values {appid:#06x}"),
+            Protocol::Goose { appid, .. } => format!("GOOSE {appid:#06x}"),
+            Protocol::Uadp { .. } => "OPC UA PubSub".to_owned(),
             Protocol::Rtp { source } => format!("RTP {source:#010x}"),
         }
     }

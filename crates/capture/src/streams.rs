@@ -8,7 +8,7 @@ use record::{CapturedStream, PeriodSource, grouped};
 use crate::{
     Options, Packet,
     copies::Copies,
-    filter::{Key, Kind, Unmatched, is_whole},
+    filter::{Classified, Key, Kind, Unmatched, is_whole},
     heads::Heads,
     sequence::Number,
     track::{Track, Tracked},
@@ -49,6 +49,8 @@ pub(crate) struct Streams {
 /// A stream.
 pub(crate) struct Stream {
     pub(crate) key: Key,
+    /// The publisher, if the protocol distinguishes several behind the same addresses.
+    publisher: Option<String>,
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
     pub(crate) first_ns: Option<i64>,
@@ -101,7 +103,7 @@ impl Streams {
     /// Adds a frame whose head is not known.
     fn add_by_key(&mut self, packet: &Packet, options: &Options) {
         match options.filter.classify(packet, &self.by_source) {
-            Ok(classified) => match self.find(classified.key, &classified.head, options) {
+            Ok(classified) => match self.find(&classified, packet, options) {
                 Some(index) => {
                     self.heads.learn(packet, &classified, index);
                     self.all[index].add(packet, &classified.head);
@@ -114,16 +116,18 @@ impl Streams {
         }
     }
 
-    fn find(&mut self, key: Key, head: &Head, options: &Options) -> Option<usize> {
+    fn find(&mut self, classified: &Classified, packet: &Packet, options: &Options) -> Option<usize> {
+        let Classified { key, head, content, .. } = classified;
         let known = if self.all.len() <= LINEAR_SEARCH_MAX {
-            self.all.iter().position(|stream| stream.key == key)
+            self.all.iter().position(|stream| stream.key == *key)
         } else {
-            self.index.get(&key).copied()
+            self.index.get(key).copied()
         };
         known.or_else(|| {
             (self.all.len() < STREAMS_MAX).then(|| {
-                self.index.insert(key, self.all.len());
-                self.all.push(Stream::new(key, head, options.period_of(&key)));
+                self.index.insert(*key, self.all.len());
+                let publisher = content.publisher(head, packet.data);
+                self.all.push(Stream::new(*key, head, publisher, options.period_of(key)));
                 self.all.len() - 1
             })
         })
@@ -226,10 +230,11 @@ pub(crate) fn class_of(pcp: Option<u8>) -> Option<(u64, PeriodSource)> {
 }
 
 impl Stream {
-    fn new(key: Key, head: &Head, period_ns: Option<u64>) -> Self {
+    fn new(key: Key, head: &Head, publisher: Option<String>, period_ns: Option<u64>) -> Self {
         let pcp = head.vlan.map(|tci| tci.pcp);
         Self {
             key,
+            publisher,
             frames: 0,
             bytes: 0,
             first_ns: None,
@@ -307,6 +312,10 @@ impl Stream {
         let mut stream = self.key.to_record();
         if self.is_rtp() && stream.protocol.is_empty() {
             "RTP".clone_into(&mut stream.protocol);
+        }
+        if let Some(publisher) = &self.publisher {
+            stream.protocol.push_str(", ");
+            stream.protocol.push_str(publisher);
         }
         CapturedStream {
             pcp: self.pcp,

@@ -4,7 +4,7 @@ use crate::{
     Avtp, Count, Crf, Format, Head, Link, Mac, Payload, Protocol, Tci,
     avtp::CRF,
     ethernet::AVTP,
-    protocol::{of_datagram, of_ethertype},
+    protocol::{of_datagram, of_ethertype, publisher},
 };
 
 /// A decoded Ethernet frame.
@@ -71,6 +71,13 @@ impl Content {
             None => of_ethertype(head.ethertype, content, is_whole),
         };
         Self { redundant, avtp: None, crf: None, probe: None, protocol, count }
+    }
+
+    /// The publisher of this frame in words, if its protocol distinguishes several with the same addresses: svID of sampled
+    /// values, gocbRef of GOOSE, publisher and group of UADP.
+    #[must_use]
+    pub fn publisher(&self, head: &Head, frame: &[u8]) -> Option<String> {
+        publisher(self.protocol, head.content(frame))
     }
 }
 

@@ -61,19 +61,41 @@ pub enum Protocol {
     SampledValues {
         /// The application id.
         appid: u16,
+        /// The identifier of the samples (svID).
+        publisher: Publisher,
     },
     /// IEC 61850 GOOSE.
     Goose {
         /// The application id.
         appid: u16,
+        /// The reference of the control block (gocbRef).
+        publisher: Publisher,
     },
     /// OPC UA `PubSub` in the UADP encoding.
-    Uadp,
+    Uadp {
+        /// The publisher id with the writer group.
+        publisher: Publisher,
+    },
     /// RTP. Other payloads can look like it.
     Rtp {
         /// The synchronisation source (SSRC).
         source: u32,
     },
+}
+
+/// Distinguishes the publishers that use the same addresses and application id: a hash of their identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Publisher(u64);
+
+impl Publisher {
+    /// The publisher with this identifier.
+    fn of(identifier: &[u8]) -> Self {
+        // The prime of the hash FNV for 64 bits, by which the bits of a word reach the higher ones.
+        const PRIME: u64 = 0x0000_0100_0000_01b3;
+        let word = |chunk: &[u8]| chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let mixed = |hash: u64, chunk: &[u8]| (hash.rotate_left(29) ^ word(chunk)).wrapping_mul(PRIME);
+        Self(identifier.chunks(8).fold(identifier.len() as u64, mixed))
+    }
 }
 
 /// The values that a number runs through.
@@ -150,7 +172,7 @@ pub(crate) fn of_ethertype(ethertype: u16, packet: &[u8], is_whole: bool) -> (Pr
         PROFINET => profinet(packet, is_whole),
         ETHERCAT => ethercat(packet),
         SAMPLED_VALUES => sampled_values(packet),
-        GOOSE => (application(packet, |appid| Protocol::Goose { appid }), goose(packet)),
+        GOOSE => goose(packet),
         UADP => uadp(packet),
         _ => (Protocol::Unknown, None),
     }
@@ -198,34 +220,53 @@ fn ethercat(from: &[u8]) -> (Protocol, Option<Count>) {
     }
 }
 
-fn application(from: &[u8], protocol: impl FnOnce(u16) -> Protocol) -> Protocol {
-    bytes(from, 0).map_or(Protocol::Unknown, |appid| protocol(u16::from_be_bytes(appid)))
+/// The publisher of a frame in words, if its protocol distinguishes them. `packet` follows the EtherType, or is the payload
+/// of a datagram.
+pub(crate) fn publisher(protocol: Protocol, packet: &[u8]) -> Option<String> {
+    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    match protocol {
+        Protocol::SampledValues { .. } => asdu(packet).and_then(|asdu| element(asdu, 0x80)).map(text),
+        Protocol::Goose { .. } => goose_pdu(packet).and_then(|pdu| element(pdu, 0x80)).map(text),
+        Protocol::Uadp { .. } => Some(uadp_header(packet)?.describe()).filter(|text| !text.is_empty()),
+        _ => None,
+    }
 }
 
-/// After application id, length and 4 reserved bytes: savPdu (0x60), which contains the sequence of ASDUs (0xa2), of
-/// which the first (0x30) contains smpCnt (0x82).
+/// The first ASDU of a frame of sampled values: after application id, length and 4 reserved bytes follow savPdu (0x60), which
+/// contains the sequence of ASDUs (0xa2), of which the first is 0x30.
+fn asdu(from: &[u8]) -> Option<&[u8]> {
+    let pdu = element(from.get(8..)?, 0x60)?;
+    element(element(pdu, 0xa2)?, 0x30)
+}
+
+/// The ASDU contains svID (0x80) and smpCnt (0x82).
 fn sampled_values(from: &[u8]) -> (Protocol, Option<Count>) {
+    let Some(appid) = bytes(from, 0).map(u16::from_be_bytes) else { return (Protocol::Unknown, None) };
+    let asdu = asdu(from);
+    let publisher = asdu.and_then(|asdu| element(asdu, 0x80)).map(Publisher::of).unwrap_or_default();
     let count = || {
-        let pdu = element(from.get(8..)?, 0x60)?;
-        let first = element(element(pdu, 0xa2)?, 0x30)?;
-        let value = element(first, 0x82)?;
-        Some(Count {
-            value: u16::from_be_bytes(bytes(value, 0)?).into(),
-            range: Range::Second,
-            media: None,
-            state: None,
-        })
+        let value = u16::from_be_bytes(bytes(element(asdu?, 0x82)?, 0)?).into();
+        Some(Count { value, range: Range::Second, media: None, state: None })
     };
-    (application(from, |appid| Protocol::SampledValues { appid }), count())
+    (Protocol::SampledValues { appid, publisher }, count())
 }
 
-/// After application id, length and 4 reserved bytes: goosePdu (0x61), which contains timeAllowedtoLive (0x81), stNum (0x85)
-/// and sqNum (0x86).
-fn goose(from: &[u8]) -> Option<Count> {
-    let pdu = element(from.get(8..)?, 0x61)?;
-    let unsigned = |tag: u8| element(pdu, tag).and_then(unsigned);
-    let state = State { number: unsigned(0x85)?, allowed_ms: unsigned(0x81)? };
-    Some(Count { state: Some(state), ..Count::bits(unsigned(0x86)?, 32) })
+/// After application id, length and 4 reserved bytes: goosePdu (0x61).
+fn goose_pdu(from: &[u8]) -> Option<&[u8]> {
+    element(from.get(8..)?, 0x61)
+}
+
+/// The goosePdu contains gocbRef (0x80), timeAllowedtoLive (0x81), stNum (0x85) and sqNum (0x86).
+fn goose(from: &[u8]) -> (Protocol, Option<Count>) {
+    let Some(appid) = bytes(from, 0).map(u16::from_be_bytes) else { return (Protocol::Unknown, None) };
+    let pdu = goose_pdu(from);
+    let publisher = pdu.and_then(|pdu| element(pdu, 0x80)).map(Publisher::of).unwrap_or_default();
+    let count = || {
+        let unsigned = |tag: u8| element(pdu?, tag).and_then(unsigned);
+        let state = State { number: unsigned(0x85)?, allowed_ms: unsigned(0x81)? };
+        Some(Count { state: Some(state), ..Count::bits(unsigned(0x86)?, 32) })
+    };
+    (Protocol::Goose { appid, publisher }, count())
 }
 
 /// An unsigned integer of BER; it begins with a zero byte if its highest bit is set.
@@ -252,41 +293,80 @@ fn element(mut from: &[u8], wanted: u8) -> Option<&[u8]> {
     }
 }
 
-/// The header has flags that say which fields follow. Numbers are little-endian.
-fn uadp(from: &[u8]) -> (Protocol, Option<Count>) {
-    let Some(&flags) = from.first().filter(|&&flags| flags & 0xf == 1) else { return (Protocol::Unknown, None) };
-    let count = || {
-        let mut at = 1;
-        let mut next = |length: usize| {
-            at += length;
-            at - length
+/// The header of a network message of UADP.
+struct UadpHeader<'a> {
+    /// The publisher id, little-endian or text; empty if there is none.
+    publisher: &'a [u8],
+    publisher_is_text: bool,
+    /// The writer group.
+    group: Option<u16>,
+    sequence: Option<u16>,
+}
+
+impl UadpHeader<'_> {
+    fn describe(&self) -> String {
+        let number = self.publisher.iter().rev().fold(0, |value: u64, &byte| value << 8 | u64::from(byte));
+        let publisher = match self.publisher {
+            [] => String::new(),
+            name if self.publisher_is_text => format!("publisher {}", String::from_utf8_lossy(name)),
+            _ => format!("publisher {number}"),
         };
-        let more = if flags & 0x80 == 0 { 0 } else { *from.get(next(1))? };
-        if more & 0x80 != 0 {
-            next(1);
-        }
-        if flags & 0x10 != 0 {
-            match more & 7 {
-                0 => drop(next(1)),
-                1 => drop(next(2)),
-                2 => drop(next(4)),
-                3 => drop(next(8)),
-                _ => return None,
-            }
-        }
-        if more & 8 != 0 {
-            next(16);
-        }
-        let group = if flags & 0x20 == 0 { return None } else { *from.get(next(1))? };
-        for (bit, length) in [(1, 2), (2, 4), (4, 2)] {
-            if group & bit != 0 {
-                next(length);
-            }
-        }
-        let sequence = if group & 8 == 0 { return None } else { u16::from_le_bytes(bytes(from, next(2))?) };
-        Some(Count::bits(sequence, 16))
+        let group = self.group.map_or_else(String::new, |group| format!("group {group}"));
+        [publisher, group].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The header has flags that say which fields follow. Numbers are little-endian (OPC 10000-14, 7.2.4.4). `None` if its first
+/// fields are missing or of an unknown type.
+fn uadp_header(from: &[u8]) -> Option<UadpHeader<'_>> {
+    let flags = *from.first()?;
+    let mut rest = from.get(1..)?;
+    let mut next = |length: usize| {
+        let (field, after) = rest.split_at_checked(length).unwrap_or((&[], &[]));
+        rest = after;
+        (field.len() == length).then_some(field)
     };
-    (Protocol::Uadp, count())
+    let more = if flags & 0x80 == 0 { 0 } else { *next(1)?.first()? };
+    if more & 0x80 != 0 {
+        next(1)?;
+    }
+    let publisher_is_text = more & 7 == 4;
+    let publisher = match more & 7 {
+        _ if flags & 0x10 == 0 => &[][..],
+        0 => next(1)?,
+        1 => next(2)?,
+        2 => next(4)?,
+        3 => next(8)?,
+        4 => {
+            let length = u32::from_le_bytes(bytes(next(4)?, 0)?);
+            next(usize::try_from(length).ok()?)?
+        }
+        _ => return None,
+    };
+    if more & 8 != 0 {
+        next(16)?;
+    }
+    let mut header = UadpHeader { publisher, publisher_is_text, group: None, sequence: None };
+    let in_group = if flags & 0x20 == 0 { 0 } else { *next(1)?.first()? };
+    let mut number = |bit: u8, length: usize| if in_group & bit == 0 { None } else { next(length) };
+    header.group = number(1, 2).and_then(|field| bytes(field, 0)).map(u16::from_le_bytes);
+    number(2, 4);
+    number(4, 2);
+    header.sequence = number(8, 2).and_then(|field| bytes(field, 0)).map(u16::from_le_bytes);
+    Some(header)
+}
+
+fn uadp(from: &[u8]) -> (Protocol, Option<Count>) {
+    if from.first().is_none_or(|flags| flags & 0xf != 1) {
+        return (Protocol::Unknown, None);
+    }
+    let header = uadp_header(from);
+    let publisher = header.as_ref().map_or_else(Publisher::default, |header| {
+        let Publisher(id) = Publisher::of(header.publisher);
+        Publisher(id ^ header.group.map_or(0, |group| u64::from(group) + 1))
+    });
+    let count = header.and_then(|header| header.sequence).map(|sequence| Count::bits(sequence, 16));
+    (Protocol::Uadp { publisher }, count)
 }
 
 /// Version 2, a payload type that is not one of RTCP, and a length that contains the sources and the extension.
@@ -353,7 +433,8 @@ mod tests {
         let pdu = [&[0x80, 1, 1, 0xa2, 0x81, length(&asdus)][..], &asdus].concat();
         let frame = [&[0x40, 0, 0, 99, 0, 0, 0, 0, 0x60, length(&pdu)][..], &pdu].concat();
         let (protocol, count) = of_ethertype(SAMPLED_VALUES, &frame, true);
-        assert_eq!(protocol, Protocol::SampledValues { appid: 0x4000 });
+        assert_eq!(protocol, Protocol::SampledValues { appid: 0x4000, publisher: Publisher::of(b"MU1") });
+        assert_eq!(publisher(protocol, &frame).as_deref(), Some("MU1"));
         assert_eq!(count, Some(Count { value: 3999, range: Range::Second, media: None, state: None }));
     }
 
@@ -363,7 +444,9 @@ mod tests {
         let frame = [&[0x10, 1, 0, 50, 0, 0, 0, 0, 0x61, u8::try_from(pdu.len()).unwrap()][..], &pdu].concat();
         let state = Some(State { number: 9, allowed_ms: 2_000 });
         let count = Count { state, ..Count::bits(0xff00_0001u32, 32) };
-        assert_eq!(of_ethertype(GOOSE, &frame, true), (Protocol::Goose { appid: 0x1001 }, Some(count)));
+        let protocol = Protocol::Goose { appid: 0x1001, publisher: Publisher::of(b"gcb") };
+        assert_eq!(of_ethertype(GOOSE, &frame, true), (protocol, Some(count)));
+        assert_eq!(publisher(protocol, &frame).as_deref(), Some("gcb"));
         assert_eq!(of_ethertype(GOOSE, &frame[..20], true).1, None, "truncated");
         assert_eq!([unsigned(&[]), unsigned(&[1, 0, 0, 0, 0]), unsigned(&[0x80])], [None, None, Some(128)]);
     }
@@ -372,9 +455,20 @@ mod tests {
     fn reads_the_sequence_of_pubsub_behind_optional_fields() {
         // Publisher id of 16 bits; group header with writer group, version and sequence.
         let frame = [0x80 | 0x30 | 1, 1, 0xdd, 0xcc, 0b1011, 7, 0, 1, 2, 3, 4, 0x34, 0x12, 0xff];
-        assert_eq!(of_ethertype(UADP, &frame, true), (Protocol::Uadp, Some(Count::bits(0x1234u16, 16))));
-        assert_eq!(of_datagram(4840, &frame).1, Some(Count::bits(0x1234u16, 16)));
-        assert_eq!(of_ethertype(UADP, &[0x01, 0, 0], true), (Protocol::Uadp, None), "no group header");
+        let (protocol, count) = of_ethertype(UADP, &frame, true);
+        assert_eq!(count, Some(Count::bits(0x1234u16, 16)));
+        assert_eq!(publisher(protocol, &frame).as_deref(), Some("publisher 52445, group 7"));
+        let mut other = frame;
+        other[5] = 8;
+        assert_ne!(of_ethertype(UADP, &other, true).0, protocol, "another group");
+        assert_eq!(of_datagram(4840, &frame), (protocol, count));
+        let (none, count) = of_ethertype(UADP, &[0x01, 0, 0], true);
+        assert_eq!((publisher(none, &[0x01, 0, 0]), count), (None, None), "no group header");
+        // A publisher id that is a text.
+        let frame = [0x80 | 0x30 | 1, 4, 2, 0, 0, 0, b'P', b'1', 0b1001, 7, 0, 0x34, 0x12];
+        let (protocol, count) = of_ethertype(UADP, &frame, true);
+        assert_eq!(publisher(protocol, &frame).as_deref(), Some("publisher P1, group 7"));
+        assert_eq!(count, Some(Count::bits(0x1234u16, 16)));
     }
 
     #[test]
@@ -398,7 +492,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_do_not_panic(packet in prop::collection::vec(any::<u8>(), 0..100), port in any::<u16>()) {
             for ethertype in [PTP, PROFINET, ETHERCAT, GOOSE, SAMPLED_VALUES, UADP, 0x1234] {
-                of_ethertype(ethertype, &packet, true);
+                publisher(of_ethertype(ethertype, &packet, true).0, &packet);
             }
             for port in [port, 319, 320, UADP_PORT] {
                 of_datagram(port, &packet);
