@@ -183,8 +183,9 @@ fn exposure(capture: &Capture, series: &Series, others: Late, profile: &Profile)
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_missing(missing(capture, absent), series.period_ns, profile.period_ns));
     let late = late.with(others);
-    // A group of frames is a cycle of the stream.
-    let cycles = series.samples.saturating_add(absent) / capture.frames_per_period.max(1);
+    // A group of frames is a cycle of the stream. The frames count also if their lateness is not known.
+    let frames = if capture.lateness_unknown.is_some() { capture.frames } else { series.samples };
+    let cycles = frames.saturating_add(absent) / capture.frames_per_period.max(1);
     Exposure::of(cycles, late, series.period_ns, profile.period_ns)
 }
 
@@ -204,7 +205,7 @@ fn steps(capture: &Capture) -> String {
     let first = capture.steps.first().map_or_else(String::new, |step| format!(" at frame {}", step.frame));
     let more = match capture.steps_total.unwrap_or(0) {
         0 | 1 => String::new(),
-        total => format!(" and {} more times", grouped(total - 1)),
+        total => format!(" and {}", counted(total - 1, "more time")),
     };
     format!("{first}{more}")
 }

@@ -17,6 +17,7 @@ use crate::{
     heads::Heads,
     measure::{Measure, Nominal, Reference},
     period::Estimate,
+    rates::Change,
     streams::{Stream, Streams, class_of},
     track::{SAME_PERIOD, Tracked},
 };
@@ -114,7 +115,7 @@ pub fn analyse<R: Read>(
     let stream = streams.all.swap_remove(index);
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
     let last_ns = stream.last_ns;
-    let (reference, period) = reference(&stream, tracked.swap_remove(index), &file, options)?;
+    let (reference, period) = reference(&stream, tracked.swap_remove(index), records.len(), &file, options)?;
     let measure = second_pass(&mut opened()?, &options.filter, &by_source, key, Measure::new(reference))?;
     let (mut capture, series) = measure.finish(Capture {
         file: name.to_owned(),
@@ -184,10 +185,11 @@ fn select(file: &FileSummary, streams: &Streams, order: &[usize], options: &Opti
         .ok_or_else(|| CaptureError::NoStream { wanted: options.filter.to_string(), found: streams.describe_others() })
 }
 
-/// The reference for the stream, and its period for the record.
+/// The reference for the stream, one of so many in the file, and its period for the record.
 fn reference(
     stream: &Stream,
     tracked: Option<Tracked>,
+    streams: usize,
     file: &FileSummary,
     options: &Options,
 ) -> Result<(Reference, CapturedPeriod), CaptureError> {
@@ -199,11 +201,14 @@ fn reference(
     }
     let class = class_of(stream.pcp);
     let (frames, asked_ns) = (stream.frames, options.period_of(&stream.key));
-    let tracked = tracked.ok_or(CaptureError::TooFew { frames })?;
+    let tracked = tracked.ok_or(CaptureError::TooFew { frames, streams })?;
     let known_ns = asked_ns.or(class.map(|(ns, _)| ns));
     let resolution_ns = resolution_ns.max(found_resolution_ns(&tracked));
     let (grid, skips) = fit(&tracked, known_ns, resolution_ns);
-    let nominal = nominal(asked_ns, class, &grid, resolution_ns);
+    let between = Between::of(&tracked, &grid, resolution_ns);
+    let fitted_ns = between.map_or(grid.group_ns(), |between| between.period_ns);
+    let nominal = nominal(asked_ns, class, fitted_ns, &grid, resolution_ns);
+    let other_period = other_period(&tracked, &grid, nominal, between, resolution_ns);
     let lateness_unknown = match skips {
         Skips::Unknown => Some(format!(
             "the frames are {} apart on average, and so unevenly that the talker probably skipped slots: which ones is not \
@@ -211,28 +216,28 @@ fn reference(
             format_ns(nearest(grid.group_ns()))
         )),
         Skips::Found => coarse_stamps(&tracked, &grid, nominal, resolution_ns),
-        Skips::None => lateness_unknown(&tracked, &grid, nominal, resolution_ns),
+        Skips::None => lateness_unknown(&tracked, &grid, nominal, resolution_ns, other_period.as_deref()),
     };
-    let guessed = nominal.told_by == PeriodSource::Median;
-    let ppm = (grid.group_ns() / nominal.ns as f64 - 1.0) * 1e6;
+    let has_period = nominal.told_by != PeriodSource::Median && other_period.is_none();
+    let ppm = (fitted_ns / nominal.ns as f64 - 1.0) * 1e6;
     let period = CapturedPeriod {
         nominal_ns: nominal.ns,
         told_by: nominal.told_by,
         stretches: tracked.earliest.len() as u64,
-        fitted_ns: grid.group_ns(),
-        // A ratio to a period estimated from the same frames would be meaningless.
-        clock_ppm: (!guessed).then_some(ppm),
-        clock_error_ppm: (!guessed).then_some(grid.slope_error * 1e6),
+        fitted_ns,
+        // A ratio to a period estimated from the same frames, or to another than theirs, would be meaningless.
+        clock_ppm: has_period.then_some(ppm),
+        clock_error_ppm: has_period.then_some(grid.slope_error * 1e6),
         wander_ns: grid.wander_ns,
     };
     let bits_per_period = u128::from(wire_bits) * u128::from(grid.frames());
     let reserved_bps = bits_per_period * 1_000_000_000 / u128::from(nominal.ns);
     let reference = Reference {
         nominal,
-        // A period estimated from the frames says nothing about what was reserved for them.
+        // A period estimated from the frames, or one that they do not have, says nothing about what was reserved for them.
         idle_slope_bps: options
             .idle_slope_bps
-            .or_else(|| (!guessed).then(|| u64::try_from(reserved_bps).unwrap_or(u64::MAX))),
+            .or_else(|| has_period.then(|| u64::try_from(reserved_bps).unwrap_or(u64::MAX))),
         idle_slope_asked: options.idle_slope_bps.is_some(),
         is_class_b: class.is_some_and(|(_, told_by)| told_by == PeriodSource::ClassB),
         link_bps: options.link_bps,
@@ -240,12 +245,21 @@ fn reference(
         clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.group_ns()),
         resolution_ns,
         lateness_unknown,
+        changes_state: tracked.changes_state,
         counter: tracked.counter,
         skips_many: skips == Skips::Found,
         grid,
     };
     Ok((reference, period))
 }
+
+/// Fewer frames between the regular ones than this part of all are found one by one, unless they change the grid by the other
+/// part.
+const BETWEEN_ALL: f64 = 5e-3;
+const BETWEEN_GRID: f64 = 1e-3;
+
+/// So many standard errors of the usual interval are no difference.
+const ERRORS: f64 = 5.0;
 
 /// The slots that the talker skipped without a gap in its numbers, as the grid shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,11 +296,16 @@ fn found_resolution_ns(tracked: &Tracked) -> u64 {
 }
 
 /// The nominal period: the given one, that of the class if the stream has it, or the fitted one.
-fn nominal(asked_ns: Option<u64>, class: Option<(u64, PeriodSource)>, grid: &Grid, resolution_ns: u64) -> Nominal {
+fn nominal(
+    asked_ns: Option<u64>,
+    class: Option<(u64, PeriodSource)>,
+    fitted_ns: f64,
+    grid: &Grid,
+    resolution_ns: u64,
+) -> Nominal {
     if let Some(ns) = asked_ns {
         return Nominal { ns, told_by: PeriodSource::Asked };
     }
-    let fitted_ns = grid.group_ns();
     let error_ns = fitted_ns * (CLOCK_ERROR + grid.slope_error) + resolution_ns as f64 / grid.slots.max(1) as f64;
     match class.filter(|(ns, _)| (fitted_ns - *ns as f64).abs() <= error_ns) {
         Some((ns, told_by)) => Nominal { ns, told_by },
@@ -294,20 +313,86 @@ fn nominal(asked_ns: Option<u64>, class: Option<(u64, PeriodSource)>, grid: &Gri
     }
 }
 
-/// Why the lateness of the frames cannot be known; `None` if it can.
-fn lateness_unknown(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution_ns: u64) -> Option<String> {
-    let time = |ns: u64| format_ns(ns.cast_signed());
-    let period = time(nominal.ns);
-    let fitted = time(nearest(grid.group_ns()).cast_unsigned());
+/// Numbered frames between the regular ones, so that the slot of a frame does not follow from its number.
+#[derive(Debug, Clone, Copy)]
+struct Between {
+    /// The period of the regular frames, ns.
+    period_ns: f64,
+    /// The part of all frames that are between them.
+    part: f64,
+}
+
+impl Between {
+    /// The frames between the regular ones, if the mean interval is shorter than the usual one by more than the error of a
+    /// clock.
+    fn of(tracked: &Tracked, grid: &Grid, resolution_ns: u64) -> Option<Self> {
+        let is_plain = tracked.numbered && tracked.offsets_ns.is_empty() && tracked.bursts.is_none();
+        let (period_ns, error_ns) = tracked.rates.typical_ns().filter(|_| is_plain)?;
+        let error_ns = ERRORS * error_ns + resolution_ns as f64;
+        let part = |interval_ns: f64| 1.0 - interval_ns / period_ns;
+        let (of_grid, of_all) = (part(grid.period_ns), part(tracked.rates.mean_ns()?));
+        let is_shown = of_grid > BETWEEN_GRID || of_all > BETWEEN_ALL;
+        let part = of_grid.max(of_all);
+        (is_shown && part * period_ns > error_ns).then_some(Self { period_ns, part })
+    }
+}
+
+/// Why the stream has not the period that it is compared with; `None` if it has.
+fn other_period(
+    tracked: &Tracked,
+    grid: &Grid,
+    nominal: Nominal,
+    between: Option<Between>,
+    resolution_ns: u64,
+) -> Option<String> {
+    let in_words = |ns: f64| format_ns(nearest(ns));
     let is_same = |ns: f64| (ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
+    let is_plain = tracked.offsets_ns.is_empty() && tracked.bursts.is_none() && !tracked.changes_state;
+    let change = tracked.rates.change(resolution_ns).filter(|_| is_plain);
+    // A talker that has its period in one part of the capture and a multiple in the other skips slots.
     let is_multiple = |ns: f64| is_same(ns / (ns / nominal.ns as f64).round().max(1.0));
+    let skips = |change: &Change| {
+        nominal.told_by != PeriodSource::Median && is_multiple(change.before_ns) && is_multiple(change.after_ns)
+    };
+    if let Some(Change { frame, at_ns, before_ns, after_ns }) = change.filter(|change| !skips(change)) {
+        return Some(format!(
+            "the talker changed its period from {} to {} near frame {}, after {}: analyse both parts apart (editcap -r)",
+            in_words(before_ns),
+            in_words(after_ns),
+            grouped(frame),
+            format_ns(at_ns)
+        ));
+    }
     let found = tracked.estimate.as_ref();
     // Frames without numbers may be missing.
     let is_found = found.is_none_or(|found| {
         is_same(found.interval_ns) || is_same(found.period_ns()) || !tracked.numbered && is_multiple(found.interval_ns)
     });
-    let differs = !is_found || !is_same(grid.group_ns());
-    let seen = time(nearest(found.map_or(grid.group_ns(), Estimate::period_ns)).cast_unsigned());
+    let fitted_ns = between.map_or(grid.group_ns(), |between| between.period_ns);
+    if nominal.told_by == PeriodSource::Asked && !(is_found && is_same(fitted_ns)) {
+        let seen = in_words(between.map_or(found.map_or(fitted_ns, Estimate::period_ns), |between| between.period_ns));
+        return Some(format!("the stream has a frame every {seen}, but --period is {}", in_words(nominal.ns as f64)));
+    }
+    between.map(|Between { period_ns, part }| {
+        format!(
+            "about {:.1} % of the frames are between those that come every {}, and have numbers, too: which frame belongs to \
+             which slot is not known",
+            part * 100.0,
+            in_words(period_ns)
+        )
+    })
+}
+
+/// Why the lateness of the frames cannot be known; `None` if it can.
+fn lateness_unknown(
+    tracked: &Tracked,
+    grid: &Grid,
+    nominal: Nominal,
+    resolution_ns: u64,
+    other_period: Option<&str>,
+) -> Option<String> {
+    let time = |ns: u64| format_ns(ns.cast_signed());
+    let fitted = time(nearest(grid.group_ns()).cast_unsigned());
     if let Some(reason) = coarse_stamps(tracked, grid, nominal, resolution_ns) {
         Some(reason)
     } else if tracked.changes_state {
@@ -319,8 +404,8 @@ fn lateness_unknown(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution
             None => "bursts of different lengths".to_owned(),
         };
         Some(format!("the frames are sent in {bursts}, one every {every}: they have no regular slots"))
-    } else if nominal.told_by == PeriodSource::Asked && differs {
-        Some(format!("the stream has a frame every {seen}, but --period is {period}"))
+    } else if let Some(reason) = other_period {
+        Some(reason.to_owned())
     } else if tracked.estimate.is_none() && nominal.told_by == PeriodSource::Median {
         Some("the frames are not regular, so the period is not known: give --period".to_owned())
     } else if !tracked.numbered && !tracked.offsets_ns.is_empty() {

@@ -139,13 +139,14 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
             format!("too few regular intervals to fit a grid: slots start at the first frame and are {nominal} apart"),
         );
     }
+    if let Some(surplus) = capture.surplus.filter(|&surplus| surplus > 0) {
+        let (frames, have) = (counted(surplus, "frame"), have(surplus));
+        let such_as = if capture.is_numbered() { "sent between the regular ones" } else { "such as duplicates" };
+        add("surplus", format!("{frames} {have} no slot, {such_as}: not counted as late"));
+    }
     match capture.numbered_by {
         NumberedBy::Nothing => {
             add("numbers", "frames have no sequence number, so loss and duplicates cannot be detected".into());
-            if let Some(surplus) = capture.surplus.filter(|&surplus| surplus > 0) {
-                let (frames, have) = (counted(surplus, "frame"), have(surplus));
-                add("surplus", format!("{frames} {have} no slot, such as duplicates: not counted as late"));
-            }
         }
         NumberedBy::Avtp if capture.lost.max(capture.skipped_slots) > Some(0) => {
             add(

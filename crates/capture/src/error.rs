@@ -81,12 +81,28 @@ pub enum CaptureError {
         found: String,
     },
     /// The stream has too few frames for an interval.
-    #[error("the stream has {frames} frames, too few for an interval: capture for longer, or give --period")]
+    #[error(
+        "the stream has {}, too few for an interval: capture for longer, or give --period{}",
+        counted(*frames, "frame"),
+        as_one(*streams)
+    )]
     TooFew {
         /// The number of frames.
         frames: u64,
+        /// The number of streams that the filter selects.
+        streams: usize,
     },
     /// The frames of the stream have no timestamps.
     #[error("the stream's frames have no timestamps (simple packet blocks): capture with a tool that writes them")]
     NoStamps,
+}
+
+/// The remedy if a capture has many streams of few frames.
+fn as_one(streams: usize) -> String {
+    if streams > 1 {
+        let streams = counted(streams as u64, "stream");
+        format!("; it is one of {streams}: --ethertype TYPE takes all frames of a type as one")
+    } else {
+        String::new()
+    }
 }

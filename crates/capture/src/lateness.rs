@@ -126,6 +126,8 @@ pub(crate) struct Lateness {
     not_early: usize,
     time_stepped_back: bool,
     last_at_ns: i64,
+    /// Frames between the regular ones, which have numbers but no slot.
+    pub(crate) surplus: u64,
     /// Slots that the talker skipped.
     pub(crate) skipped: u64,
     /// Number of times that it skipped some.
@@ -305,6 +307,7 @@ impl Lateness {
             not_early: 0,
             time_stepped_back: false,
             last_at_ns: i64::MIN,
+            surplus: 0,
             skipped: 0,
             skips: 0,
             one_phase: None,
@@ -408,14 +411,23 @@ impl Lateness {
                 return;
             }
         }
-        let after = self.waiting.split_off(before);
+        let mut after = self.waiting.split_off(before);
         let taken = self.taken;
         // The frames before the step are judged without those after it.
         self.replace_waiting(|_, one| one);
         self.finish(late, step);
         debug_assert_eq!(self.taken + after.len() as u64, taken);
         let ns = smallest_ns.saturating_sub(self.base_ns.unwrap_or(0));
-        if let Some(first) = after.front() {
+        if let Some(between) = self.frames_between(ns).filter(|_| !self.time_stepped_back) {
+            // The frames after it keep their slots, because their numbers are too large by the frames between.
+            self.surplus += between;
+            self.base_ns = self.base_ns.map(|base_ns| base_ns.saturating_add(ns));
+            self.recent.shift(ns);
+            let has_no_slot = |late: &Late| late.late_ns.saturating_sub(smallest_ns) > self.step_ns;
+            for _ in 0..between {
+                after.pop_front_if(|late| has_no_slot(late));
+            }
+        } else if let Some(first) = after.front() {
             let kind = if self.time_stepped_back {
                 StepKind::ClockSet
             } else if is_slow(level_ns.saturating_sub(smallest_ns), fall_ns(&after), ns.saturating_abs()) {
@@ -431,6 +443,16 @@ impl Lateness {
         }
         (self.run_frames, self.first_base_ns) = (STEP_FRAMES, smallest_ns);
         (self.early, self.time_stepped_back) = (0, false);
+    }
+
+    /// The number of frames between the regular ones, which have numbers, too, if these move the stream by `ns` to an earlier
+    /// time: a whole number of periods.
+    fn frames_between(&self, ns: i64) -> Option<u64> {
+        let period_ns = self.grid.group_ns();
+        let periods = -ns as f64 / period_ns;
+        let is_whole = (periods - periods.round()).abs() <= NEARLY_WHOLE;
+        (self.grid.frames() == 1 && self.base_ns.is_some() && is_whole && periods.round() >= 1.0)
+            .then(|| nearest(periods).unsigned_abs())
     }
 
     /// True if fewer than [`STEP_FRAMES`] of the first `before` waiting frames are near these slots: the run starts in a
@@ -626,8 +648,8 @@ impl Lateness {
 
     /// Ends the stream.
     pub(crate) fn end(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
-        // Few frames after the time went back are no early frames.
-        if self.early > 0 && self.time_stepped_back {
+        // Few frames after the time went back are no early frames. Enough others are the start of a step.
+        if self.early > 0 && self.time_stepped_back || self.early > NEAR_MAX {
             self.step_back(late, step);
         }
         self.finish(late, step);

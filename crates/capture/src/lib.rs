@@ -36,6 +36,7 @@ mod pcap;
 mod pcapng;
 mod period;
 mod presentation;
+mod rates;
 pub mod reader;
 mod schedule;
 mod sequence;

@@ -58,6 +58,8 @@ pub(crate) struct Reference {
     pub(crate) counter: Option<Counter>,
     /// The clock of the capture, if it is tied to that of the talker.
     pub(crate) clock: Option<CaptureClock>,
+    /// True if the talker repeats frames of a new state at growing intervals.
+    pub(crate) changes_state: bool,
     /// True if the talker skips many slots of a grid that has one phase for the whole stream.
     pub(crate) skips_many: bool,
 }
@@ -228,6 +230,7 @@ impl Measure {
         if self.numbered_by == NumberedBy::Nothing {
             (skipped, skips) = (skipped + sequence.lost, skips + sequence.losses);
         }
+        let surplus = sequence.surplus + lateness.surplus;
         let resolution_ns = reference.resolution_ns;
         let first_ns = self.first_ns.unwrap_or(0);
         let series = Series {
@@ -274,7 +277,7 @@ impl Measure {
             reordered: Some(sequence.reordered),
             too_late: Some(sequence.too_late),
             restarts: Some(sequence.restarts),
-            surplus: Some(sequence.surplus),
+            surplus: Some(surplus),
             unnumbered: sequence.aside,
             expired: expired.until_ns.map(|_| expired.count),
             worst_expired: expired.worst.into_vec(),
@@ -283,11 +286,9 @@ impl Measure {
             clock_steps: Some(steps.clock),
             frames_per_period: reference.grid.frames(),
             lateness_unknown: reference.lateness_unknown,
-            bursts: spacing.bursts,
+            bursts: (!reference.changes_state).then_some(spacing.bursts),
             longest_burst: spacing.longest_burst,
-            window_violations: Some(
-                late.window_violations.saturating_add(sequence.duplicates).saturating_add(sequence.surplus),
-            ),
+            window_violations: Some(late.window_violations.saturating_add(sequence.duplicates).saturating_add(surplus)),
             shaper: shaper.zip(reference.idle_slope_bps).map(|(shaper, idle_slope_bps)| CapturedShaper {
                 idle_slope_bps,
                 asked: reference.idle_slope_asked,

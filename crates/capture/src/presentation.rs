@@ -63,11 +63,14 @@ impl Presentation {
             return;
         };
         self.found.valid += 1;
+        if avtp.timestamp_uncertain {
+            // The timestamps of a talker that is not synchronised have no relation to the clock of the capture.
+            return;
+        }
         let ahead_ns = time_ns.saturating_sub(at_ns);
         let (smallest_ns, largest_ns) = self.range_ns.unwrap_or((ahead_ns, ahead_ns));
         self.range_ns = Some((smallest_ns.min(ahead_ns), largest_ns.max(ahead_ns)));
-        // The timestamps of a talker that is not synchronised have no relation to the clock of the capture.
-        if let Some(clock) = self.clock.filter(|_| !avtp.timestamp_uncertain) {
+        if let Some(clock) = self.clock {
             let stamp_ns = match clock {
                 CaptureClock::Gptp => stamp_ns,
                 CaptureClock::Utc => stamp_ns.saturating_add(TAI_LESS_UTC_NS),

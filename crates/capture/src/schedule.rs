@@ -145,6 +145,12 @@ impl Schedule {
         self.late_ns(index, at_ns) < -self.period_ns * part
     }
 
+    /// True if a frame at `at_ns` is near its slot, if it has this index.
+    #[inline]
+    pub(crate) fn is_near(&self, index: i64, at_ns: i64) -> bool {
+        NEAR_SLOT.contains(&(self.late_ns(index, at_ns) / self.period_ns))
+    }
+
     /// Whole slots that a frame at `at_ns` is behind its own, if it has this index; 0 if it is not near a slot, or so late
     /// that the clock of the capture may have been set.
     #[inline]

@@ -34,6 +34,8 @@ const SILENCE_MAX: i64 = 16_000;
 
 /// A frame without a number is a second one of a slot if it is this part of the period before the next slot.
 const SECOND: f64 = 0.5;
+/// A frame without a number this part of the period before its slot may be between two slots.
+const BETWEEN: f64 = 1.0 / 64.0;
 /// After slots without a frame, a frame this part of the period before its slot catches up.
 const CATCHES_UP: f64 = 0.125;
 
@@ -131,6 +133,8 @@ pub(crate) struct Sequence {
     to_index: u64,
     held: Vec<Held>,
     gap: Option<Gap>,
+    /// A frame without a number that is early, until the next one shows whether it is a frame between the others.
+    early: Option<(u64, i64)>,
     /// True while frames without numbers are late.
     stalled: bool,
     last_ns: i64,
@@ -163,6 +167,7 @@ impl Sequence {
             to_index: 0,
             held: Vec::new(),
             gap: None,
+            early: None,
             stalled: false,
             last_ns: i64::MIN,
             missing: 0,
@@ -249,14 +254,27 @@ impl Sequence {
                 return;
             }
         }
+        if let Some((early, early_ns)) = self.early.take() {
+            if self.schedule.is_near(self.index(self.next), at_ns) {
+                self.surplus += 1;
+            } else {
+                self.place_next(early, early_ns, place);
+            }
+        }
         let index = self.index(self.next);
         let is_late = self.begun && self.schedule.slots_late(index, at_ns) > 0;
         let slots = if is_late && !self.stalled { self.schedule.whole_slots_late(index, at_ns) } else { 0 };
         if slots > 0 {
             self.gap = Some(Gap { slots, frames: vec![(frame, at_ns)] });
         } else {
+            let is_early = |part| self.schedule.is_early(index, at_ns, part);
+            let may_be_between = self.begun && at_ns >= self.last_ns && is_early(BETWEEN) && !is_early(SECOND);
             self.stalled = is_late;
-            self.place_next(frame, at_ns, place);
+            if may_be_between {
+                self.early = Some((frame, at_ns));
+            } else {
+                self.place_next(frame, at_ns, place);
+            }
         }
     }
 
@@ -518,6 +536,9 @@ impl Sequence {
             self.decide(place);
         }
         self.end_gap(true, place);
+        if let Some((frame, at_ns)) = self.early.take() {
+            self.place_next(frame, at_ns, place);
+        }
         self.flush_seen();
     }
 

@@ -268,7 +268,7 @@ impl Stream {
         };
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         self.last_ns = at_ns;
-        self.track.add(Number::of(&content), at_ns.saturating_sub(first_ns));
+        self.track.add(packet.number, Number::of(&content), at_ns.saturating_sub(first_ns));
     }
 
     /// Orders streams by their kind, the most interesting last. A few frames are of no interest.

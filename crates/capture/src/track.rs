@@ -5,6 +5,7 @@ use crate::convert::{nearest, signed};
 use crate::counter::Counter;
 use crate::fit::{offset_ns, quantile};
 use crate::period::{Estimate, estimate, indexed, is_doubtful, mean_ns, repeats_media_times};
+use crate::rates::Rates;
 use crate::schedule::Schedule;
 use crate::sequence::{Number, Placed, Sequence};
 
@@ -15,6 +16,8 @@ const ESTIMATE_OF_MAX: usize = 2048;
 const OFF_PHASE: u32 = 64;
 /// The fraction of a frame's phase error by which the phase follows it.
 const FOLLOW: f64 = 1.0 / 16.0;
+/// A frame follows another one closely if it comes at most this part of the period after it.
+const CLOSELY: f64 = 0.55;
 /// After this many slots, the observed period replaces the estimated one.
 const SETTLED: i64 = 256;
 /// Number of stretches of the stream whose earliest frames are kept.
@@ -27,8 +30,9 @@ pub(crate) struct Track {
     asked_ns: Option<u64>,
     /// The interval of the stream's class, if it has one.
     class_ns: Option<u64>,
-    /// The first frames, until the period is estimated.
+    /// The first frames, until the period is estimated, and their numbers in the file.
     waiting: Vec<(Number, i64)>,
+    waiting_frames: Vec<u64>,
     /// Extends the numbers, if the protocol has some that count.
     counter: Option<Counter>,
     /// The counter as it was before the first frame.
@@ -53,6 +57,7 @@ pub(crate) struct Tracked {
     pub(crate) earliest: Vec<(i64, i64)>,
     /// The bursts, if their frames have no place in the grid.
     pub(crate) bursts: Option<Bursts>,
+    pub(crate) rates: Rates,
     /// True if fewer than half of the frames without numbers came one period after the previous frame.
     pub(crate) irregular: bool,
     /// Greatest common divisor of all intervals, ns; 0 if all timestamps are equal.
@@ -74,6 +79,7 @@ impl Track {
             asked_ns,
             class_ns,
             waiting: Vec::new(),
+            waiting_frames: Vec::new(),
             counter: None,
             learned: None,
             slots: None,
@@ -83,9 +89,9 @@ impl Track {
         }
     }
 
-    /// Adds a frame with the number that it contains.
+    /// Adds frame `frame` of the file with the number that it contains.
     #[inline]
-    pub(crate) fn add(&mut self, number: Number, at_ns: i64) {
+    pub(crate) fn add(&mut self, frame: u64, number: Number, at_ns: i64) {
         if let Some(last_ns) = self.last_ns.replace(at_ns) {
             self.intervals += 1;
             if self.step_ns != 1 {
@@ -93,10 +99,11 @@ impl Track {
             }
         }
         if let Some(slots) = &mut self.slots {
-            slots.add(extended(&mut self.counter, number, at_ns), at_ns);
+            slots.add(frame, extended(&mut self.counter, number, at_ns), at_ns);
             return;
         }
         self.waiting.push((number, at_ns));
+        self.waiting_frames.push(frame);
         if self.waiting.len() == ESTIMATE_OF || self.waiting.len() == ESTIMATE_OF_MAX {
             self.begin(self.waiting.len() == ESTIMATE_OF_MAX);
         }
@@ -118,7 +125,9 @@ impl Track {
         let own_ns = mean_ns(&indexed(&placed, None)).filter(|_| numbered);
         let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref(), own_ns) else { return };
         let mut slots = Slots::new(estimate, interval_ns, offsets_ns, numbered);
-        frames.into_iter().for_each(|(number, at_ns)| slots.add(number, at_ns));
+        for (frame, (number, at_ns)) in std::mem::take(&mut self.waiting_frames).into_iter().zip(frames) {
+            slots.add(frame, number, at_ns);
+        }
         self.waiting = Vec::new();
         (self.counter, self.learned, self.slots) = (counter, learned, Some(slots));
     }
@@ -166,6 +175,7 @@ impl Track {
         Some(Tracked {
             bursts: slots.estimate.as_ref().and_then(|estimate| estimate.bursts).or(found),
             estimate: slots.estimate,
+            rates: slots.rates,
             interval_ns: slots.interval_ns,
             offsets_ns: slots.groups.offsets_ns(&slots.offsets_ns),
             earliest: slots.earliest.kept,
@@ -199,12 +209,15 @@ struct Slots {
     numbered: bool,
     sequence: Sequence,
     phase: Phase,
+    /// Slot and time of the last frame without a number whose slot is known.
+    held: Option<(i64, i64)>,
     frames: u64,
     /// Frames without numbers that came one period after the previous frame.
     regular: u64,
     earliest: Earliest,
     groups: Groups,
     gaps: Gaps,
+    rates: Rates,
 }
 
 impl Slots {
@@ -218,32 +231,42 @@ impl Slots {
             numbered,
             sequence: Sequence::new(schedule),
             phase: Phase::new(interval_ns),
+            held: None,
             frames: 0,
             regular: 0,
             earliest: Earliest::default(),
             groups,
             gaps: Gaps::new(interval_ns),
+            rates: Rates::default(),
         }
     }
 
     #[inline]
-    fn add(&mut self, number: Number, at_ns: i64) {
+    fn add(&mut self, frame: u64, number: Number, at_ns: i64) {
         self.frames += 1;
-        let Self { sequence, earliest, interval_ns, offsets_ns, groups, gaps, .. } = self;
+        let Self { sequence, earliest, interval_ns, offsets_ns, groups, gaps, rates, .. } = self;
         let mut shortened = false;
         if self.numbered {
-            sequence.add(0, at_ns, number, &mut |placed| {
+            sequence.add(frame, at_ns, number, &mut |placed| {
+                rates.add(placed.frame, placed.index, placed.at_ns);
                 groups.add(offsets_ns, placed, *interval_ns);
                 gaps.add(placed.index, placed.at_ns, *interval_ns);
                 let at_ns = without_offset(offsets_ns, placed);
                 shortened |= earliest.add(placed.index, at_ns, *interval_ns);
             });
         } else {
-            gaps.add(signed(usize::try_from(self.frames).unwrap_or(0)), at_ns, *interval_ns);
+            let index = signed(usize::try_from(self.frames).unwrap_or(0));
+            rates.add(frame, index, at_ns);
+            gaps.add(index, at_ns, *interval_ns);
+            // A frame that another one follows closely may be between two slots.
+            let follows_closely = |held: &(i64, i64)| at_ns.saturating_sub(held.1) as f64 <= *interval_ns * CLOSELY;
+            if let Some((slot, held_ns)) = self.held.take().filter(|held| !follows_closely(held)) {
+                earliest.add(slot, held_ns, *interval_ns);
+            }
             if let Some(slot) = self.phase.add(at_ns) {
                 self.regular += 1;
                 *interval_ns = self.phase.period;
-                earliest.add(slot, at_ns, *interval_ns);
+                self.held = Some((slot, at_ns));
             }
         }
         if shortened {
@@ -268,6 +291,9 @@ impl Slots {
 
     fn finish(&mut self) {
         let Self { sequence, earliest, interval_ns, offsets_ns, .. } = self;
+        if let Some((slot, held_ns)) = self.held.take() {
+            earliest.add(slot, held_ns, *interval_ns);
+        }
         sequence.flush(&mut |placed| {
             let at_ns = without_offset(offsets_ns, placed);
             earliest.add(placed.index, at_ns, *interval_ns);

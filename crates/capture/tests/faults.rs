@@ -160,7 +160,12 @@ fn frames_in_groups_have_one_period_per_group() {
         let capture = &found.capture;
         assert_eq!((capture.period.nominal_ns, capture.frames_per_period), (125_000, group));
         assert_eq!(
-            (capture.late.unwrap(), capture.skipped_slots.unwrap(), capture.bursts, capture.steps_total.unwrap()),
+            (
+                capture.late.unwrap(),
+                capture.skipped_slots.unwrap(),
+                capture.bursts.unwrap(),
+                capture.steps_total.unwrap()
+            ),
             (0, 0, 0, 0)
         );
         assert_eq!((capture.window_violations.unwrap(), losses(capture)), (0, [0; 6]));

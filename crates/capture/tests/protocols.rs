@@ -85,9 +85,9 @@ fn protocols() -> Vec<Protocol> {
         ("PTP Sync, domain 0", CapturedKind::Udp, |n| ethernet(0x0800, &ipv4(319, &ptp(0, n)))),
         ("PROFINET 0x8001", CapturedKind::Ethertype, |n| ethernet(0x8892, &profinet(n))),
         ("EtherCAT", CapturedKind::Ethertype, |n| ethernet(0x88a4, &ethercat(n))),
-        ("sampled values 0x4000", CapturedKind::Ethertype, |n| ethernet(0x88ba, &sampled_values(n))),
-        ("OPC UA PubSub", CapturedKind::Ethertype, |n| ethernet(0xb62c, &uadp(n))),
-        ("OPC UA PubSub", CapturedKind::Udp, |n| ethernet(0x0800, &ipv4(4840, &uadp(n)))),
+        ("sampled values 0x4000, MU1", CapturedKind::Ethertype, |n| ethernet(0x88ba, &sampled_values(n))),
+        ("OPC UA PubSub, publisher 52445, group 7", CapturedKind::Ethertype, |n| ethernet(0xb62c, &uadp(n))),
+        ("OPC UA PubSub, publisher 52445, group 7", CapturedKind::Udp, |n| ethernet(0x0800, &ipv4(4840, &uadp(n)))),
     ]
 }
 
@@ -225,7 +225,7 @@ fn copies_of_a_redundant_stream_are_left_out_and_counted() {
     // A loss before the first frame is not seen.
     assert_eq!((capture.lost.unwrap(), capture.frames), (lost - 1, 5000 - lost));
     assert_eq!(capture.stream.copies, frames.len() as u64 - capture.frames);
-    assert_eq!((capture.stream.vlan, capture.window_violations.unwrap(), capture.bursts), (Some(2), 0, 0));
+    assert_eq!((capture.stream.vlan, capture.window_violations.unwrap(), capture.bursts), (Some(2), 0, Some(0)));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn pairs() -> Vec<Pair> {
             [|n| ethernet(0x8892, &profinet(n)), |n| patched(ethernet(0x8892, &profinet(n + 30_000)), 14 + 1, 2)],
         ),
         (
-            "sampled values 0x4001",
+            "sampled values 0x4001, MU1",
             [
                 |n| ethernet(0x88ba, &sampled_values(n)),
                 |n| patched(ethernet(0x88ba, &sampled_values(n + 1_000)), 14 + 1, 1),
@@ -400,7 +400,7 @@ fn losses_of_goose_are_counted_over_its_states() {
     };
     let counts = |capture: &Capture| (capture.lost, capture.losses, capture.restarts, capture.expired);
     let clean = of(&|_, _| true);
-    assert_eq!((clean.stream.protocol.as_str(), clean.numbered_by), ("GOOSE 0x0001", NumberedBy::Protocol));
+    assert_eq!((clean.stream.protocol.as_str(), clean.numbered_by), ("GOOSE 0x0001, gcb", NumberedBy::Protocol));
     assert_eq!(counts(&clean), (Some(0), Some(0), Some(0), Some(0)));
     assert_eq!((clean.late, clean.skipped_slots), (None, None));
     assert!(clean.lateness_unknown.unwrap().starts_with("frames of a new state are repeated"));
@@ -416,7 +416,7 @@ fn applications_of_goose_are_selected_by_their_number() {
     let later = events(2).into_iter().filter(|(state, number, _)| (*state, *number) != (4, 3));
     let mut frames: Vec<Seen> = events(1).into_iter().chain(later).map(|(.., seen)| seen).collect();
     frames.sort_by_key(|seen| seen.at_ns);
-    for (number, lost, name) in [(1, 0, "GOOSE 0x0001"), (2, 1, "GOOSE 0x0002")] {
+    for (number, lost, name) in [(1, 0, "GOOSE 0x0001, gcb"), (2, 1, "GOOSE 0x0002, gcb")] {
         let capture = analysed(1, &frames, &Options { number: Some(number), ..OPTIONS }).capture;
         assert_eq!((capture.stream.protocol.as_str(), capture.lost, capture.duplicates), (name, Some(lost), Some(0)));
     }
@@ -437,4 +437,150 @@ fn numbers_count_even_if_most_frames_are_lost() {
             );
         }
     }
+}
+
+/// Publishers that share addresses and application id are streams of their own.
+#[test]
+fn publishers_behind_the_same_addresses_are_streams() {
+    type Frame<'a> = &'a dyn Fn(&[u8], u16) -> Vec<u8>;
+    let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap();
+    let ethernet = |ethertype: u16, packet: &[u8]| {
+        [&[1, 12, 205, 1, 0, 1, 2, 0, 0, 0, 0, 1][..], &ethertype.to_be_bytes(), packet].concat()
+    };
+    let goose = |name: &[u8], number: u16| {
+        let [high, low] = number.to_be_bytes();
+        let pdu = [&[0x80, 1][..], name, &[0x81, 2, 7, 208, 0x85, 1, 1, 0x86, 3, 0, high, low]].concat();
+        ethernet(0x88b8, &[&[16, 0, 0, 60, 0, 0, 0, 0, 0x61, length(&pdu)][..], &pdu].concat())
+    };
+    let samples = |name: &[u8], number: u16| {
+        let [high, low] = (number % 4000).to_be_bytes();
+        let asdu = [&[0x80, 1][..], name, &[0x82, 2, high, low]].concat();
+        let asdus = [&[0x30, length(&asdu)][..], &asdu].concat();
+        let pdu = [&[0x80, 1, 1, 0xa2, length(&asdus)][..], &asdus].concat();
+        ethernet(0x88ba, &[&[64, 0, 0, 60, 0, 0, 0, 0, 0x60, length(&pdu)][..], &pdu].concat())
+    };
+    let pubsub = |name: &[u8], number: u16| {
+        let [low, high] = number.to_le_bytes();
+        ethernet(0xb62c, &[0xb1, 1, 7, 0, 0b1001, name[0], 0, low, high])
+    };
+    let of: [(Frame, &str, &str); 3] = [
+        (&goose, "GOOSE 0x1000, A", "GOOSE 0x1000, B"),
+        (&samples, "sampled values 0x4000, A", "sampled values 0x4000, B"),
+        (&pubsub, "OPC UA PubSub, publisher 7, group 65", "OPC UA PubSub, publisher 7, group 66"),
+    ];
+    for (frame, first, second) in of {
+        let mut all = Vec::new();
+        for n in (0..3000u16).filter(|n| *n != 2000) {
+            let at_ns = BEGIN_NS + u64::from(n) * 1_000_000;
+            all.push(Seen { at_ns, interface: 0, bytes: frame(b"A", n) });
+            all.push(Seen { at_ns: at_ns + 300_000, interface: 0, bytes: frame(b"B", n + 5000) });
+        }
+        all.remove(2000);
+        let file = pcap(LITTLE, true, 1, &all);
+        let found = analyse(|| Ok(&file[..]), "made", &OPTIONS).expect("an analysis").capture;
+        let streams: Vec<_> =
+            found.streams.iter().map(|one| (one.protocol.as_str(), one.frames, one.lost.unwrap())).collect();
+        assert_eq!(streams, [(second, 2999, 1), (first, 2998, 2)]);
+        assert_eq!((found.restarts.unwrap(), found.duplicates.unwrap()), (0, 0), "{first}");
+    }
+}
+
+/// RTP between which the talker sends frames of another kind, with numbers of the same sequence.
+#[test]
+fn numbered_frames_between_the_cyclic_ones_have_no_slot() {
+    for every in [100, 11] {
+        let mut frames = Vec::new();
+        let mut number = 0;
+        for n in 0..6000u64 {
+            frames.push(seen(n, ethernet(0x0800, &ipv4(7000, &rtp(number)))));
+            number += 1;
+            if n % every == every / 2 {
+                let between = seen(n, ethernet(0x0800, &ipv4(7000, &rtp(number))));
+                frames.push(Seen { at_ns: between.at_ns + PERIOD_NS * (1 + n % 7) / 9, ..between });
+                number += 1;
+            }
+        }
+        frames.retain({
+            let mut place = 0;
+            move |_| (place, place += 1).0 != 3000
+        });
+        let capture = analysed(1, &frames, &OPTIONS).capture;
+        let why = capture.lateness_unknown.as_deref().unwrap_or_default();
+        assert!(why.contains("are between those that come every"), "{why}");
+        assert!(capture.period.nominal_ns.abs_diff(PERIOD_NS) < PERIOD_NS / 100, "{:?}", capture.period);
+        assert_eq!((capture.late, capture.skipped_slots, capture.lost), (None, None, Some(1)), "{every}");
+    }
+}
+
+/// Few of them have no slot each, and change nothing else.
+#[test]
+fn few_numbered_frames_between_the_cyclic_ones_are_counted() {
+    for (n_between, from) in [(1, 5000), (1, 9980), (1, 70), (5, 1000), (12, 300)] {
+        let between = |n: u64| n >= from && (n - from).is_multiple_of(700) && (n - from) / 700 < n_between;
+        let (mut frames, mut number) = (Vec::new(), 0);
+        for n in 0..10_000u64 {
+            frames.push(seen(n, ethernet(0x88a4, &ethercat(number))));
+            number += 1;
+            if between(n) {
+                let one = seen(n, ethernet(0x88a4, &ethercat(number)));
+                frames.push(Seen { at_ns: one.at_ns + PERIOD_NS * (1 + n % 7) / 9, ..one });
+                number += 1;
+            }
+        }
+        let capture = analysed(1, &frames, &OPTIONS).capture;
+        assert_eq!(
+            (capture.late, capture.surplus, capture.lost, capture.skipped_slots, capture.steps_total),
+            (Some(0), Some(n_between), Some(0), Some(0), Some(0)),
+            "{n_between} from {from}"
+        );
+    }
+}
+
+/// A talker that changes its period is not late, and leaves out no slots.
+#[test]
+fn a_change_of_the_period_is_found() {
+    for (tenths, numbered) in [(13, true), (13, false), (20, true), (20, false), (5, true)] {
+        let at_ns = |n: u64| (n.min(5000) * 10 + n.saturating_sub(5000) * tenths) * PERIOD_NS / 10;
+        let frame = |n: u64| {
+            let payload = if numbered { rtp(n) } else { vec![7; 60] };
+            let at_ns = BEGIN_NS + at_ns(n) + scatter(n).cast_unsigned();
+            Seen { at_ns, interface: 0, bytes: ethernet(0x0800, &ipv4(7000, &payload)) }
+        };
+        let capture = analysed(1, &(0..9000).map(frame).collect::<Vec<_>>(), &OPTIONS).capture;
+        let why = capture.lateness_unknown.as_deref().unwrap_or_default();
+        assert!(why.starts_with("the talker changed its period from"), "{tenths} {numbered}: {why}");
+        let near: u64 =
+            why.split("near frame ").nth(1).unwrap().split(", after").next().unwrap().replace(',', "").parse().unwrap();
+        assert!(near.abs_diff(5001) < 60, "{why}");
+        assert_eq!((capture.late, capture.skipped_slots), (None, None), "{tenths} {numbered}");
+    }
+}
+
+/// A period that the stream does not have gives neither a drift nor a reservation.
+#[test]
+fn a_given_period_that_differs_gives_no_drift() {
+    let frames: Vec<Seen> = (0..3000).map(|n| seen(n, ethernet(0x0800, &ipv4(7000, &[7; 60])))).collect();
+    for period_ns in [2 * PERIOD_NS, PERIOD_NS * 3 / 2] {
+        let capture = analysed(1, &frames, &Options { period_ns: Some(period_ns), ..OPTIONS }).capture;
+        assert!(capture.lateness_unknown.is_some(), "{period_ns}");
+        assert_eq!((capture.period.clock_ppm, capture.shaper.is_none()), (None, true), "{period_ns}");
+    }
+    let right = analysed(1, &frames, &Options { period_ns: Some(PERIOD_NS), ..OPTIONS }).capture;
+    assert!(right.lateness_unknown.is_none() && right.shaper.is_some() && right.period.clock_ppm.is_some());
+}
+
+#[test]
+fn many_streams_of_one_frame_are_an_error_with_a_remedy() {
+    let mut frames = Vec::new();
+    for n in 0..5000u64 {
+        let mut bytes = ethernet(0x0800, &ipv4(7000, &[7; 60]));
+        // The source port.
+        bytes[34..36].copy_from_slice(&u16::try_from(n + 1024).unwrap().to_be_bytes());
+        frames.push(seen(n, bytes));
+    }
+    let file = pcap(LITTLE, true, 1, &frames);
+    let error = analyse(|| Ok(&file[..]), "test", &OPTIONS).unwrap_err().to_string();
+    assert!(error.starts_with("the stream has 1 frame,") && error.contains("--ethertype"), "{error}");
+    let filter = Filter { ethertype: Some(0x0800), ..OPTIONS.filter };
+    assert_eq!(analysed(1, &frames, &Options { filter, ..OPTIONS }).capture.frames, 5000);
 }

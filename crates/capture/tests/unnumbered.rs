@@ -75,4 +75,18 @@ proptest! {
         let expected = [missing.len() as u64, surplus.len() as u64, 0, 0].map(Some);
         prop_assert_eq!(counts(&found), expected, "{:?}", found.steps);
     }
+
+    #[test]
+    fn frames_anywhere_between_two_slots_move_no_slots(
+        between in prop::collection::btree_map(100..FRAMES - 100, PERIOD_NS / 20..PERIOD_NS * 19 / 20, 0..400),
+        jitter_ns in 1..9_000i64,
+        seed: u32,
+    ) {
+        let times = (0..FRAMES).map(|n| n as i64 * PERIOD_NS + random(n + u64::from(seed), jitter_ns));
+        let others = between.iter().map(|(&n, &later_ns)| n as i64 * PERIOD_NS + later_ns);
+        let found = analysed(times.chain(others).collect(), None);
+        prop_assert_eq!(counts(&found), [0, between.len() as u64, 0, 0].map(Some), "{:?}", found.steps);
+        // No frame is late by more than the jitter.
+        prop_assert_eq!(found.late, Some(0));
+    }
 }

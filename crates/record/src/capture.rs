@@ -117,8 +117,8 @@ pub struct Capture {
     /// Frames more than 256 numbers behind, which may be reordered or duplicate; absent if frames have no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub too_late: Option<u64>,
-    /// Frames without a sequence number that came in addition to those of the schedule, such as duplicates. Absent if
-    /// the lateness is not known.
+    /// Frames that came in addition to those of the schedule: without sequence number, such as duplicates, or numbered ones
+    /// between the regular ones. Absent if the lateness is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surplus: Option<u64>,
     /// Frames without a number in a stream whose other frames have one, such as RTCP between RTP: they have no slot.
@@ -134,8 +134,10 @@ pub struct Capture {
     /// Restarts of the talker; absent if frames have no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u64>,
-    /// Bursts: runs of frames that are less than a quarter of the period apart.
-    pub bursts: u64,
+    /// Bursts: runs of frames that are less than a quarter of the period apart; absent if the talker repeats frames of a new
+    /// state at growing intervals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<u64>,
     /// Frames in the longest burst.
     pub longest_burst: u64,
     /// Frames in a slot that already had one; absent if the lateness is not known.
@@ -168,18 +170,22 @@ impl Capture {
     pub fn without_unknown(self) -> Self {
         let is_numbered = self.numbered_by != NumberedBy::Nothing;
         let has_grid = self.lateness_unknown.is_none();
-        let drifted = self.steps.iter().any(|step| step.kind == StepKind::Drift);
+        let drifts = || self.steps.iter().filter(|step| step.kind == StepKind::Drift);
+        let drifted = drifts().next().is_some();
+        // Half a period is not to be told from a drift of a quarter.
+        let quarter_ns = self.period.nominal_ns / 4;
+        let drifted_far = drifts().any(|step| step.ns.is_none_or(|ns| ns.unsigned_abs() > quarter_ns));
         let by_number = |count: Option<u64>| count.filter(|_| is_numbered);
         let by_grid = |count: Option<u64>| count.filter(|_| has_grid);
         Self {
             late: by_grid(self.late).filter(|_| !drifted),
-            late_packets: by_grid(self.late_packets),
-            missed_slots: by_grid(self.missed_slots),
+            late_packets: by_grid(self.late_packets).filter(|_| !drifted_far),
+            missed_slots: by_grid(self.missed_slots).filter(|_| !drifted_far),
             skipped_slots: by_grid(self.skipped_slots),
             skips: by_grid(self.skips),
             steps_total: by_grid(self.steps_total),
             clock_steps: by_grid(self.clock_steps),
-            window_violations: by_grid(self.window_violations),
+            window_violations: by_grid(self.window_violations).filter(|_| !drifted_far),
             surplus: by_grid(self.surplus),
             lost: by_number(self.lost),
             losses: by_number(self.losses),
@@ -205,20 +211,21 @@ impl Capture {
         let same: Vec<_> = self.streams.iter().filter(|other| other.name == stream.name && *other != stream).collect();
         let vlan = stream.vlan.map_or_else(|| "no VLAN".to_owned(), |vlan| format!("VLAN {vlan}"));
         let has_protocol = stream.kind != CapturedKind::Avtp && !stream.protocol.is_empty();
+        // The protocol says more than its EtherType.
+        let by_protocol = has_protocol && stream.kind == CapturedKind::Ethertype;
+        let name =
+            if by_protocol { format!("{}, from {}", stream.protocol, stream.source) } else { stream.name.clone() };
+        let other_protocol = has_protocol || same.iter().any(|other| other.protocol != stream.protocol);
         let differences = [
-            (has_protocol || same.iter().any(|other| other.protocol != stream.protocol), stream.protocol.clone()),
-            (same.iter().any(|other| other.source != stream.source), format!("from {}", stream.source)),
+            (!by_protocol && other_protocol, stream.protocol.clone()),
+            (!by_protocol && same.iter().any(|other| other.source != stream.source), format!("from {}", stream.source)),
             (same.iter().any(|other| other.destination != stream.destination), format!("to {}", stream.destination)),
             (same.iter().any(|other| other.vlan != stream.vlan), vlan),
             (same.iter().any(|other| other.interface != stream.interface), format!("interface {}", stream.interface)),
         ];
         let differences: Vec<_> =
             differences.into_iter().filter_map(|(differs, text)| differs.then_some(text)).collect();
-        if differences.is_empty() {
-            stream.name.clone()
-        } else {
-            format!("{}, {}", stream.name, differences.join(", "))
-        }
+        if differences.is_empty() { name } else { format!("{name}, {}", differences.join(", ")) }
     }
 }
 

@@ -102,7 +102,7 @@ fn figures(capture: &Capture) -> Table {
         known(capture.duplicates),
         known(capture.reordered),
         known(capture.skipped_slots),
-        grouped(capture.bursts),
+        known(capture.bursts),
         time(capture.min_gap_ns),
         time(median),
         time(capture.max_gap_ns),

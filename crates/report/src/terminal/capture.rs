@@ -210,7 +210,7 @@ fn missing(page: &mut Page, capture: &Capture) {
     page.heading("Losses");
     let headings = ["", "lost", "losses", "longest", "duplicates", "reordered", "too late", "skipped slots"];
     let mut table = Table::new(&headings);
-    let protocol = &capture.stream.protocol;
+    let protocol = capture.stream.protocol.split(',').next().unwrap_or_default();
     let numbered = match capture.numbered_by {
         NumberedBy::Nothing => "frames have no number".to_owned(),
         NumberedBy::Avtp => "by AVTP's sequence number (8 bits)".to_owned(),
@@ -258,10 +258,12 @@ fn spacing(page: &mut Page, capture: &Capture) {
         let frames = counted(violations, "frame");
         item(page, violations, format!("{frames} in a grid interval that already had one"));
     }
-    let (bursts, longest) = (capture.bursts, capture.longest_burst);
-    let longest = if bursts > 0 { format!(", the longest of {}", counted(longest, "frame")) } else { String::new() };
-    let text = format!("{} of frames less than a quarter of the period apart{longest}", counted(bursts, "burst"));
-    item(page, bursts, text);
+    if let Some(bursts) = capture.bursts {
+        let longest = counted(capture.longest_burst, "frame");
+        let longest = if bursts > 0 { format!(", the longest of {longest}") } else { String::new() };
+        let text = format!("{} of frames less than a quarter of the period apart{longest}", counted(bursts, "burst"));
+        item(page, bursts, text);
+    }
     if let Some(shaper) = &capture.shaper {
         let slope = bits(shaper.idle_slope_bps);
         let source = if shaper.asked { "given" } else { "one longest frame per period" };
