@@ -63,7 +63,7 @@ pub use self::{
     audio::Audio,
     capture::{Capture, TiedClock},
     check::{Check, CheckMachine, CheckPart, FailOn, NIC_PERIOD, Nic as CheckNic},
-    common::{Common, RecordOptions, WakeUps},
+    common::{Common, RecordOptions, Rounds, WakeUps},
     compare::{Compare, FailIf},
     evl::{Evl, EvlContext, EvlGravity},
     interrupt::{Interrupt, InterruptOptions},

@@ -94,5 +94,5 @@ fn the_answer_compares_the_largest_lateness_of_equal_ratios() {
     record.against = vec![analysis::compare(&record, &record, "LAST")];
     let text = report::terminal::answer(&record, "punctual show --full a.json", &Style::plain(), 100);
     assert!(text.contains("\n  against  LAST (under load"), "{text}");
-    assert!(text.contains("): largest lateness 6.75 ms, here 6.75 ms (1.00x)\n"), "{text}");
+    assert!(text.contains("): largest lateness 6.75 ms, here 6.75 ms (1.00x; one run"), "{text}");
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use record::CLOCK;
 use sys::sched::Policy;
 
-use super::{Common, Placement, WakeUps, sound::Card};
+use super::{Common, Placement, Rounds, WakeUps, sound::Card};
 
 /// Options of `measure audio`.
 #[derive(Debug, Args)]
@@ -81,6 +81,9 @@ pub struct Audio {
     /// Options of measurements with deadlines.
     #[command(flatten)]
     pub wake_ups: WakeUps,
+    /// The number of rounds.
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,

@@ -63,6 +63,21 @@ pub struct Common {
     pub limit_ns: Option<u64>,
 }
 
+/// The number of rounds.
+#[derive(Debug, Args)]
+pub struct Rounds {
+    /// Measure this many times, one record each.
+    ///
+    /// --record names the folder of the records. --against is then judged as by `punctual compare`, with intervals.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+        conflicts_with_all = ["no_record", "exports", "endless", "json"]
+    )]
+    pub rounds: Option<u32>,
+}
+
 /// The path of the record and of its HTML report.
 #[derive(Debug, Args)]
 pub struct RecordOptions {

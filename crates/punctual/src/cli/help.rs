@@ -21,7 +21,7 @@ const OWN: &str = "Options";
 /// The groups of options in the order of the page, each with the long names of its options.
 const GROUPS: [(&str, &[&str]); 9] = [
     (OWN, &[]),
-    ("Time and load", &["duration", "endless", "samples", "load", "load-cpus"]),
+    ("Time and load", &["duration", "rounds", "endless", "samples", "load", "load-cpus"]),
     (
         "CPUs and threads",
         &[
@@ -112,7 +112,7 @@ const SHARED_COMMANDS: [(&[&str], &str); 5] = [
 ];
 
 /// Options that share a row, with its text, on a page that has too many rows.
-const SHARED: [(&[&str], &str); 23] = [
+const SHARED: [(&[&str], &str); 25] = [
     (&["hold-cpu-awake", "setting"], "Keep CPUs awake, or change ID[=VALUE]"),
     (&["on-spike", "on-spike-once"], "trace, stop, command:CMD, signal:NAME:PID"),
     (&["json", "full", "quiet"], "JSON, all figures, or only the first sentence"),
@@ -121,11 +121,13 @@ const SHARED: [(&[&str], &str); 23] = [
     (&["spin", "busy-poll"], "Poll for arrivals, or for this long before sleeping"),
     (&["clock", "wait", "core"], "Clock, wait method and scheduler core"),
     (&["stop-on", "stop-trace", "stop-run"], "Stop at a late wake-up"),
+    (&["threshold", "timerlat"], "Spikes are later than this; also run timerlat"),
     (&["load", "load-cpus"], "Run this load (`punctual loads`) on these CPUs"),
     (&["profile", "until-decided"], "Judge by a profile, end when decided"),
     (&["unique-id", "streams", "maap"], "First stream ID, streams, claimed addresses"),
     (&["mode", "stamps"], "Send by bypass, txtime, xdp, ...; stamp sent frames"),
     (&["far-load", "far-load-cpus"], "Run this load there, on these CPUs"),
+    (&["far-shield", "far-hold-cpu-awake"], "Isolate CPUs there, keep them awake"),
     (&["ssh", "far-sudo"], "Connect with this command, start with `sudo -n`"),
     (&["far-binary", "far-command"], "Copy or start this on the far end"),
     (&["far-cpu", "far-policy"], "Use this CPU and policy on the far end"),

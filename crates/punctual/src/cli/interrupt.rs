@@ -8,7 +8,7 @@ use campaign::probe::{
 use clap::Args;
 use sys::sched::Policy;
 
-use super::{Common, Placement, WakeUps, period};
+use super::{Common, Placement, Rounds, WakeUps, period};
 
 /// Options of `measure interrupt`.
 #[derive(Debug, Args)]
@@ -52,6 +52,9 @@ pub struct Interrupt {
     /// Options of measurements with deadlines.
     #[command(flatten)]
     pub wake_ups: WakeUps,
+    /// The number of rounds.
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,

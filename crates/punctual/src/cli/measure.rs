@@ -6,7 +6,7 @@ use machine::CpuList;
 use sys::sched::Policy;
 
 use super::{
-    Audio, Common, Interrupt, Noise, Ping, Placement, Process, RoundTrip, Stream, Threads, Udp, WakeUps,
+    Audio, Common, Interrupt, Noise, Ping, Placement, Process, RoundTrip, Rounds, Stream, Threads, Udp, WakeUps,
     duration_or_zero, period,
 };
 
@@ -110,6 +110,53 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// The options of all measurements.
+    pub fn common(&self) -> &Common {
+        match self {
+            Self::Timer(options) => &options.common,
+            Self::Threads(options) => &options.common,
+            Self::Noise(options) => &options.common,
+            Self::Udp(options) => &options.shared.common,
+            Self::Ping(options) => &options.shared.common,
+            Self::RoundTrip(options) => &options.shared.common,
+            Self::Stream(options) => &options.shared.common,
+            Self::Interrupt(options) => &options.common,
+            Self::Audio(options) => &options.common,
+            Self::Process(options) => &options.common,
+        }
+    }
+
+    /// The number of rounds with a record each; `None` for a single measurement, also for a matrix, which has rounds itself.
+    pub fn rounds(&self) -> Option<u32> {
+        match self {
+            Self::Timer(options) => options.rounds.rounds,
+            Self::Threads(options) => options.rounds.filter(|_| !options.matrix),
+            Self::Noise(options) => options.rounds.rounds,
+            Self::Udp(options) => options.shared.rounds.rounds,
+            Self::Ping(options) => options.shared.rounds.rounds,
+            Self::RoundTrip(options) => options.shared.rounds.rounds,
+            Self::Stream(options) => options.shared.rounds.rounds,
+            Self::Interrupt(options) => options.rounds.rounds,
+            Self::Audio(options) => options.rounds.rounds,
+            Self::Process(_) => None,
+        }
+    }
+
+    /// What to compare with; nothing for measurements without that option.
+    pub fn against(&self) -> &[String] {
+        match self {
+            Self::Timer(options) => &options.wake_ups.against,
+            Self::Threads(options) => &options.wake_ups.against,
+            Self::Udp(options) => &options.shared.against,
+            Self::Ping(options) => &options.shared.against,
+            Self::RoundTrip(options) => &options.shared.against,
+            Self::Stream(options) => &options.shared.wake_ups.against,
+            Self::Interrupt(options) => &options.wake_ups.against,
+            Self::Audio(options) => &options.wake_ups.against,
+            Self::Noise(_) | Self::Process(_) => &[],
+        }
+    }
+
     /// The option --cpu of a measurement that has one: the CPU of its first thread. `None` if it takes a list of CPUs.
     pub fn cpu_mut(&mut self) -> Option<&mut Option<u32>> {
         match self {
@@ -160,6 +207,9 @@ pub struct Timer {
     /// Options of measurements with deadlines.
     #[command(flatten)]
     pub wake_ups: WakeUps,
+    /// The number of rounds.
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,

@@ -296,7 +296,10 @@ mod tests {
             ("measure timer --period 1ms --period 2ms", "--period can be given only once: leave the others out"),
             ("measure stream talk lo --self", "SIDE cannot be used with --self: leave one out"),
             ("measure udp b --echo-cpu 1", "HOST[:PORT] cannot be used with --echo-cpu: leave one out"),
-            ("measure threads --duration 1s --rounds 3", "--duration cannot be used with --rounds: leave one out"),
+            (
+                "measure threads --duration 1s --cell-duration 3s",
+                "--duration cannot be used with --cell-duration: leave one out",
+            ),
             ("measure timer --duraton 5s", "unexpected argument '--duraton' found: use --duration"),
             ("machine --record", "unexpected argument '--record' found: `punctual machine --help` lists its options"),
             (

@@ -6,7 +6,7 @@ use clap::Args;
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, Placement, duration, period};
+use super::{Common, Placement, Rounds, duration, period};
 
 /// Options of `measure noise`.
 #[derive(Debug, Args)]
@@ -48,6 +48,9 @@ pub struct Noise {
     /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,
+    /// The number of rounds.
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,

@@ -21,7 +21,7 @@ use sys::{sched::Policy, udp::Stamps};
 
 use crate::exit::Usage;
 
-use super::{Common, Nic, Placement, StreamReceive, duration, period, traffic_class::ClassSpec};
+use super::{Common, Nic, Placement, Rounds, StreamReceive, duration, period, traffic_class::ClassSpec};
 
 /// Options of `measure udp`.
 #[derive(Debug, Args)]
@@ -232,6 +232,9 @@ pub struct RoundTripOptions {
     /// Placement of threads.
     #[command(flatten)]
     pub placement: Placement,
+    /// The number of rounds.
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use probes::{ReceiveWait, stream::transmit::TransmitMode};
 use sys::{packet::SentStamps, sched::Policy};
 
-use super::{Common, Nic, Placement, WakeUps, duration, period};
+use super::{Common, Nic, Placement, Rounds, WakeUps, duration, period};
 
 /// Options of `measure stream`.
 #[derive(Debug, Args)]
@@ -139,6 +139,9 @@ pub struct StreamOptions {
     /// Options of measurements with deadlines.
     #[command(flatten)]
     pub wake_ups: WakeUps,
+    /// The number of rounds.
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Options of all measurements.
     #[command(flatten)]
     pub common: Common,

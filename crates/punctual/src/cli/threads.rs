@@ -48,10 +48,11 @@ pub struct Threads {
     /// All rounds together; by default the whole matrix takes two minutes.
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "matrix", conflicts_with_all = ["threads", "duration", "endless", "stop_on", "offset"])]
     pub cell_duration: Option<u64>,
-    /// Measure each pair in this many rounds [default: 3].
+    /// Rounds of the pairs [default: 3], or of all threads.
     ///
-    /// Rounds distinguish differences from chance.
-    #[arg(long, value_name = "N", requires = "matrix", conflicts_with_all = ["threads", "duration", "endless", "stop_on", "offset"], value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// With --matrix, rounds distinguish differences from chance. Otherwise, each round has a record, in the folder that
+    /// --record names; --against is then judged as by `punctual compare`, with intervals.
+    #[arg(long, value_name = "N", conflicts_with = "endless", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
     /// Also show these tables of the matrix: lateness, missed.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "matrix", conflicts_with_all = ["threads", "duration", "endless", "stop_on", "offset"])]

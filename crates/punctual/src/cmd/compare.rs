@@ -63,6 +63,20 @@ fn read(names: &[String], options: &Compare) -> anyhow::Result<Records> {
     Ok(side)
 }
 
+/// The records of a name as a side.
+///
+/// # Errors
+/// There are none, or one cannot be read.
+pub fn side(name: &str) -> anyhow::Result<Records> {
+    let mut side = Records::default();
+    for name in records(name)? {
+        for (name, record) in output::find_references(&[name])? {
+            side.add(name, &record);
+        }
+    }
+    Ok(side)
+}
+
 /// Compares the values of a condition, each with the one before it.
 fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
     if !versus::condition_names().contains(&what) {

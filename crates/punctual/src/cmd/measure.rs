@@ -20,11 +20,15 @@ use report::Style;
 
 use crate::{
     cli::{Common, Measure, WakeUps},
+    cmd::rounds,
     exit::Usage,
     output::{self, RecordFiles},
 };
 
 pub fn run(probe: &Measure) -> anyhow::Result<u8> {
+    if let Some(rounds) = probe.rounds() {
+        return rounds::run(rounds, probe.common(), probe.against());
+    }
     match probe {
         Measure::Process(options) => process::run(options),
         Measure::Timer(options) => timer::run(options),

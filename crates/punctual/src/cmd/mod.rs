@@ -22,6 +22,7 @@ mod profiles;
 mod quick;
 mod references;
 mod restore;
+mod rounds;
 mod run;
 mod setup;
 mod show;

@@ -18,7 +18,10 @@ use probes::stream::listener::NamedStream;
 use record::{ClockTie, FarAsked, Reason, Record};
 use sys::sched::Policy;
 
-use super::measure::{round_trip, stream};
+use super::{
+    measure::{round_trip, stream},
+    rounds,
+};
 use crate::{
     cli::{Far, OutputOptions, Pair, PairInterrupt, PairProbe, PairStream, PairUdp},
     exit::Usage,
@@ -27,6 +30,17 @@ use crate::{
 
 pub fn run(options: &Pair) -> anyhow::Result<u8> {
     options.far.check()?;
+    let repeated = match &options.probe {
+        PairProbe::Udp(udp) => Some((udp.shared.rounds.rounds, &udp.shared.common, &udp.shared.against)),
+        PairProbe::Stream(stream) => {
+            let shared = &stream.shared;
+            Some((shared.rounds.rounds, &shared.common, &shared.wake_ups.against))
+        }
+        PairProbe::Interrupt(_) => None,
+    };
+    if let Some((Some(rounds), common, against)) = repeated {
+        return rounds::run(rounds, common, against);
+    }
     match &options.probe {
         PairProbe::Udp(udp) => measure_udp(options, udp),
         PairProbe::Stream(stream) => measure_stream(options, stream),

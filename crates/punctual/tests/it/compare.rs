@@ -186,3 +186,38 @@ fn a_missing_side_has_a_remedy() {
         assert!(run.stderr().contains(expected), "{line}: {}", run.stderr());
     }
 }
+
+#[test]
+fn a_measurement_is_repeated_in_rounds_and_compared() {
+    let scratch = Scratch::new();
+    let measure = "measure timer --duration 200ms --policy other --blame off --rounds";
+    let first = scratch.run(&format!("{measure} 5 --record a"));
+    first.expect_status(0);
+    assert_eq!(first.stdout().matches("Worst").count(), 5, "{}", first.stdout());
+    assert!(first.stderr().contains("compare with others: punctual compare OTHERS -- a"), "{}", first.stderr());
+    let records: Vec<_> = (1..=5).map(|round| format!("a/{round}.punctual.json")).collect();
+    for record in &records {
+        assert!(scratch.path().join(record).exists(), "{record}");
+    }
+    let second = scratch.run(&format!("{measure} 5 --against a --record b/of-two"));
+    second.expect_status(0);
+    for text in ["A  5 rounds: a/1.punctual.json to a/5.punctual.json", "B  5 rounds: b/of-two/1", "interval"] {
+        assert!(second.stdout().contains(text), "{text} in {}", second.stdout());
+    }
+    assert_eq!(
+        status(&scratch.run("compare a -- b/of-two --fail-if not-better --quiet")) % 2,
+        0,
+        "2 or 0: it is judged"
+    );
+    for (line, expected) in [
+        (format!("{measure} 2 --record a"), "the folder a is not empty: name a new one for the rounds with --record"),
+        (format!("{measure} 2 --against nosuch"), "no reference is called \"nosuch\""),
+        (format!("{measure} 2 --no-record"), "--rounds cannot be used with --no-record"),
+        (format!("{measure} 0"), "--rounds must be 1 to 1000"),
+    ] {
+        let run = scratch.run(&line);
+        assert_eq!(status(&run), 64, "{line}: {}", run.stderr());
+        assert!(run.stderr().contains(expected), "{line}: {}", run.stderr());
+    }
+    assert!(!scratch.path().join("rounds").exists());
+}

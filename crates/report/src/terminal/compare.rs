@@ -24,7 +24,7 @@ pub(super) fn brief(page: &mut Page, record: &Record, column: usize) {
         let text = match (worst, largest) {
             (Some(pair), Some([_, ours, theirs, ratio])) => {
                 let (group, other) = (name(&pair.ours), &against.name);
-                format!("{other} ({group}): largest lateness {theirs}, here {ours} ({ratio})")
+                format!("{other} ({group}): largest lateness {theirs}, here {ours} ({ratio}; one run is not judged)")
             }
             _ => format!("no figure to compare with {}", against.name),
         };
