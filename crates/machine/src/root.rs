@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use record::file;
+use rustix::io::Errno;
 
 /// The largest file of a recorded machine that is read, bytes. Those of a real machine have at most some 100 KiB, apart
 /// from the configuration of its kernel.
@@ -17,7 +18,24 @@ const RECORDED_BYTES_MAX: u64 = 8 << 20;
 pub struct Root {
     folder: PathBuf,
     /// Everything that was read, if each file is read once only.
-    kept: Option<Arc<Mutex<Seen>>>,
+    kept: Option<Arc<Mutex<Kept>>>,
+}
+
+/// The reads of a [`Root::at_once`].
+#[derive(Debug, Default)]
+struct Kept {
+    seen: Seen,
+    /// In the order of the reads, also of repeated ones.
+    unread: Vec<Unread>,
+}
+
+/// A file or folder that exists, or may exist, but could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unread {
+    /// Its path, without a leading slash.
+    pub path: String,
+    /// The reason, which is not [`Unreadable::Absent`].
+    pub why: Unreadable,
 }
 
 /// The files and folders of a machine that were read, by path.
@@ -31,6 +49,8 @@ pub struct Seen {
     pub links: BTreeMap<String, String>,
     /// Files and folders that were found to exist.
     pub existing: BTreeSet<String>,
+    /// Files, folders and links that exist, or may exist, but could not be read.
+    pub unread: BTreeSet<String>,
 }
 
 /// The reason why a file could not be read.
@@ -65,13 +85,41 @@ impl Root {
         Self { folder: self.folder.clone(), kept: Some(Arc::default()) }
     }
 
+    /// This machine at the moment of an earlier [`at_once`](Self::at_once), or else at one of its own.
+    pub(crate) fn kept_at_once(&self) -> Self {
+        if self.kept.is_some() { self.clone() } else { self.at_once() }
+    }
+
     /// Everything that was read so far; nothing without [`at_once`](Self::at_once).
     #[must_use]
     pub fn seen(&self) -> Seen {
-        self.kept().map(|kept| kept.clone()).unwrap_or_default()
+        self.kept().map(|kept| kept.seen.clone()).unwrap_or_default()
     }
 
-    fn kept(&self) -> Option<MutexGuard<'_, Seen>> {
+    /// The files and folders that could not be read since the last call, although they exist, or may exist: files, folders,
+    /// links, and those whose existence was asked. Nothing without [`at_once`](Self::at_once).
+    pub(crate) fn take_unread(&self) -> Vec<Unread> {
+        self.kept().map(|mut kept| std::mem::take(&mut kept.unread)).unwrap_or_default()
+    }
+
+    /// Adds reads that [`take_unread`](Self::take_unread) will return.
+    pub(crate) fn add_unread(&self, unread: impl IntoIterator<Item = Unread>) {
+        if let Some(mut kept) = self.kept() {
+            kept.unread.extend(unread);
+        }
+    }
+
+    /// Remembers a read that failed for another reason than that the path is absent.
+    fn noted<T>(&self, path: &str, read: Result<T, Unreadable>) -> Result<T, Unreadable> {
+        if let (Err(why @ (Unreadable::Forbidden | Unreadable::Failed)), Some(mut kept)) = (&read, self.kept()) {
+            let path = path.trim_start_matches('/').to_owned();
+            kept.seen.unread.insert(path.clone());
+            kept.unread.push(Unread { path, why: *why });
+        }
+        read
+    }
+
+    fn kept(&self) -> Option<MutexGuard<'_, Kept>> {
         Some(self.kept.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -109,13 +157,15 @@ impl Root {
     pub fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
         let path = path.trim_start_matches('/');
         let Some(mut kept) = self.kept() else { return self.read_now(path) };
-        let read = kept.files.entry(path.to_owned()).or_insert_with(|| {
+        let read = kept.seen.files.entry(path.to_owned()).or_insert_with(|| {
             let mut read = self.read_now(path);
             // Buffers are larger than most files.
             read.iter_mut().for_each(Vec::shrink_to_fit);
             read
         });
-        read.clone()
+        let read = read.clone();
+        drop(kept);
+        self.noted(path, read)
     }
 
     fn read_now(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
@@ -165,12 +215,20 @@ impl Root {
     #[must_use]
     pub fn link(&self, path: &str) -> Option<String> {
         let link = match (self.is_system(), path.rsplit_once('/')) {
-            (false, Some((folder, name))) => self.inside(folder).ok()?.join(name),
+            (false, Some((folder, name))) => {
+                let folder = self.inside(folder).map_err(|error| Unreadable::from(&error));
+                self.noted(path, folder).ok()?.join(name)
+            }
             _ => self.path(path),
         };
-        let target = fs::read_link(link).ok()?.to_string_lossy().into_owned();
+        let target = match fs::read_link(link) {
+            // What is no link has no target.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return None,
+            read => self.noted(path, read.map_err(|error| Unreadable::from(&error))).ok()?,
+        };
+        let target = target.to_string_lossy().into_owned();
         if let Some(mut kept) = self.kept() {
-            kept.links.insert(path.trim_start_matches('/').to_owned(), target.clone());
+            kept.seen.links.insert(path.trim_start_matches('/').to_owned(), target.clone());
         }
         Some(target)
     }
@@ -178,9 +236,11 @@ impl Root {
     /// True if the file or folder exists, as far as this process can see.
     #[must_use]
     pub fn exists(&self, path: &str) -> bool {
-        let exists = if self.is_system() { self.path(path).exists() } else { self.inside(path).is_ok() };
+        let found =
+            if self.is_system() { fs::metadata(self.path(path)).map(drop) } else { self.inside(path).map(drop) };
+        let exists = self.noted(path, found.map_err(|error| Unreadable::from(&error))).is_ok();
         if let Some(mut kept) = self.kept().filter(|_| exists) {
-            kept.existing.insert(path.trim_start_matches('/').to_owned());
+            kept.seen.existing.insert(path.trim_start_matches('/').to_owned());
         }
         exists
     }
@@ -201,14 +261,15 @@ impl Root {
     #[must_use]
     pub fn list(&self, path: &str) -> Vec<String> {
         let folder = if self.is_system() { Ok(self.path(path)) } else { self.inside(path) };
-        let Ok(entries) = folder.and_then(fs::read_dir) else { return Vec::new() };
+        let entries = folder.and_then(fs::read_dir).map_err(|error| Unreadable::from(&error));
+        let Ok(entries) = self.noted(path, entries) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         // A name with control characters is none of a kernel's.
         names.retain(|name| !name.contains(char::is_control));
         names.sort();
         if let Some(mut kept) = self.kept() {
-            kept.folders.insert(path.trim_start_matches('/').to_owned(), names.clone());
+            kept.seen.folders.insert(path.trim_start_matches('/').to_owned(), names.clone());
         }
         names
     }
@@ -225,6 +286,8 @@ fn read_at_once(path: &Path) -> io::Result<Vec<u8>> {
 impl From<&io::Error> for Unreadable {
     fn from(error: &io::Error) -> Self {
         match error.kind() {
+            // Its process has ended.
+            _ if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Self::Absent,
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Absent,
             io::ErrorKind::PermissionDenied => Self::Forbidden,
             _ => Self::Failed,

@@ -14,7 +14,8 @@ use crate::{Root, facts, findings, kernel::unpack, tune::firmware};
 pub struct Snapshot {
     /// Files with their contents.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// Symbolic links with their targets.
+    /// Symbolic links with their targets. What exists but could not be read is a link to itself, so that it cannot be read
+    /// in the copy either.
     pub links: BTreeMap<String, String>,
     /// Folders without any of these files.
     pub folders: BTreeSet<String>,
@@ -43,8 +44,21 @@ impl Snapshot {
         });
         // Handlers of interrupts and devices are folders. A process that ended meanwhile is none.
         let folders = named.chain(seen.existing).filter(|path| root.is_folder(path));
-        let folders = folders.map(|path| anonymous(&path, &names)).filter(|path| !files.contains_key(path)).collect();
-        Self { files, links: seen.links, folders }
+        let mut folders: BTreeSet<String> =
+            folders.map(|path| anonymous(&path, &names)).filter(|path| !files.contains_key(path)).collect();
+        let mut links = seen.links;
+        for path in seen.unread.iter().map(|path| anonymous(path, &names)) {
+            // A folder that cannot be listed may have files that can be read.
+            let below = format!("{path}/");
+            let has_content = files.keys().chain(&folders).any(|other| other.starts_with(&below));
+            let is_below_link = path.match_indices('/').any(|(at, _)| links.contains_key(&path[..at]));
+            if !has_content && !is_below_link {
+                let target = path.rsplit('/').next().unwrap_or(&path).to_owned();
+                links.insert(path, target);
+            }
+        }
+        folders.retain(|path| !links.contains_key(path));
+        Self { files, links, folders }
     }
 }
 
@@ -229,6 +243,23 @@ mod tests {
     fn clean(path: &str, text: &[u8]) -> String {
         let names = [("studio".to_owned(), "host"), ("alice".to_owned(), "user")];
         String::from_utf8(cleaned(path, text, &names).unwrap_or_default()).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_absent_in_the_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let swaps = |root: &Root| {
+            let found = findings(root, &facts(root), None, None);
+            found.into_iter().find(|finding| finding.id == "memory.swap").unwrap()
+        };
+        std::fs::create_dir(root.path("proc")).unwrap();
+        std::fs::write(root.path("proc/meminfo"), "").unwrap();
+        assert_eq!(swaps(&root).state, record::FindingState::NotApplicable);
+        std::os::unix::fs::symlink("swaps", root.path("proc/swaps")).unwrap();
+        assert_eq!(swaps(&root).state, record::FindingState::Unknown);
+        let copy = Snapshot::of(&root, &[]);
+        assert_eq!(copy.links.get("proc/swaps").map(String::as_str), Some("swaps"), "{copy:?}");
     }
 
     #[test]

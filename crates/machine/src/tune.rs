@@ -346,6 +346,8 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
             continue;
         }
         let value = choice.and_then(|choice| choice.value.as_deref());
+        // Only what this setting reads says why it has no device.
+        root.take_unread();
         match definition.read(&context, value) {
             Err(WhyNot::Value(reason)) if is_named => return Err(PlanError::Value { id: definition.id, reason }),
             Err(why @ (WhyNot::Here(_) | WhyNot::ReadOnly(_))) => {

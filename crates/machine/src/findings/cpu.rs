@@ -77,10 +77,10 @@ pub(super) const CHECKS: &[Check] = &[
 fn governor(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.governor";
     let file = |cpu: u32, name: &str| format!("{CPU}/cpu{cpu}/cpufreq/scaling_{name}");
-    if context.online.is_empty() {
+    if context.online().is_empty() {
         return unknown(ID, "frequency governor not readable", context.evidence(&format!("{CPU}/online")));
     }
-    let unread = context.online.iter().find(|&cpu| context.root.read(&file(cpu, "governor")).is_none());
+    let unread = context.online().iter().find(|&cpu| context.root.read(&file(cpu, "governor")).is_none());
     if let (Some(_), Some(cpu)) = (&context.machine.governor, unread) {
         return unknown(
             ID,
@@ -101,13 +101,13 @@ fn governor(context: &CheckContext) -> Finding {
     };
     let number = |cpu, name| context.root.number::<u64>(&file(cpu, name));
     let scaled: Vec<u32> = context
-        .online
+        .online()
         .iter()
         .filter(|&cpu| context.root.read(&file(cpu, "governor")).is_some_and(|name| name != "performance"))
         .filter(|&cpu| number(cpu, "min_freq").is_none() || number(cpu, "min_freq") != number(cpu, "max_freq"))
         .collect();
     let Some(&first) = scaled.first() else {
-        let cpu = context.online.first().unwrap_or(0);
+        let cpu = context.online().first().unwrap_or(0);
         let read = |name| context.evidence(&file(cpu, name));
         return match governor.as_str() {
             "performance" => ok(ID, "frequency governor performance", read("governor")),
@@ -132,7 +132,7 @@ fn governor(context: &CheckContext) -> Finding {
 fn idle_states(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.idle_states";
     let deepest = context
-        .online
+        .online()
         .iter()
         .flat_map(|cpu| {
             let states = idle_states_of(context.root, cpu).into_iter().enumerate();
@@ -151,7 +151,7 @@ fn idle_states(context: &CheckContext) -> Finding {
             Ok(_) => {
                 ok(ID, "all idle states are disabled", context.evidence(&format!("{CPU}/cpu0/cpuidle/state0/disable")))
             }
-            Err(Unreadable::Absent) if !context.online.is_empty() => {
+            Err(Unreadable::Absent) if !context.online().is_empty() => {
                 not_applicable(ID, "the kernel has no idle states for this CPU", without(&path, Unreadable::Absent))
             }
             Err(why) => unknown(ID, "idle states not readable", without(&path, why)),
@@ -177,10 +177,10 @@ fn latency_request(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.latency_request";
     let file = |cpu: u32| format!("{CPU}/cpu{cpu}/power/pm_qos_resume_latency_us");
     let read: Vec<(u32, String)> =
-        context.online.iter().filter_map(|cpu| Some((cpu, context.root.read(&file(cpu))?))).collect();
+        context.online().iter().filter_map(|cpu| Some((cpu, context.root.read(&file(cpu))?))).collect();
     let Some((first, value)) = read.iter().find(|(_, value)| value != "0").or(read.first()) else {
         return match context.root.try_read(&file(0)) {
-            Err(Unreadable::Absent) if !context.online.is_empty() => {
+            Err(Unreadable::Absent) if !context.online().is_empty() => {
                 not_applicable(ID, "this kernel takes no latency limits for single CPUs", context.evidence(&file(0)))
             }
             _ => unknown(ID, "latency limits of single CPUs not readable", context.evidence(&file(0))),
@@ -220,12 +220,12 @@ fn smt(context: &CheckContext) -> Finding {
             let path = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/thread_siblings_list");
             let siblings = |cpu: u32| context.root.read(&path(cpu))?.parse::<CpuList>().ok();
             let shared =
-                context.online.iter().find_map(|cpu| Some((cpu, siblings(cpu).filter(|list| list.len() > 1)?)));
-            let all_read = !context.online.is_empty() && context.online.iter().all(|cpu| siblings(cpu).is_some());
+                context.online().iter().find_map(|cpu| Some((cpu, siblings(cpu).filter(|list| list.len() > 1)?)));
+            let all_read = !context.online().is_empty() && context.online().iter().all(|cpu| siblings(cpu).is_some());
             match shared {
                 Some((cpu, list)) => {
                     let is_second = |cpu: &u32| siblings(*cpu).is_some_and(|list| list.first() != Some(*cpu));
-                    let seconds = context.online.iter().filter(is_second);
+                    let seconds = context.online().iter().filter(is_second);
                     let others: Vec<String> = seconds.map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect();
                     warn(ID, format!("{} share a core (SMT)", list.in_words()), context.evidence(&path(cpu)))
                         .because(
@@ -238,7 +238,7 @@ fn smt(context: &CheckContext) -> Finding {
                     unknown(ID, "sharing of the host's cores not visible from this guest", context.evidence(&path(0)))
                 }
                 None if all_read => {
-                    let cpu = context.online.first().unwrap_or(0);
+                    let cpu = context.online().first().unwrap_or(0);
                     not_applicable(ID, "these CPUs have no SMT", context.evidence(&path(cpu)))
                 }
                 None => unknown(ID, "state of SMT not readable", without(&active, why)),
@@ -301,14 +301,14 @@ fn frequency_limit(context: &CheckContext) -> Finding {
     let file = |cpu: u32, name: &str| format!("{CPU}/cpu{cpu}/cpufreq/{name}");
     let number = |cpu: u32, name: &str| context.root.number::<u64>(&file(cpu, name));
     let known: Vec<(u32, u64, u64)> = context
-        .online
+        .online()
         .iter()
         .filter_map(|cpu| Some((cpu, number(cpu, "scaling_max_freq")?, number(cpu, "cpuinfo_max_freq")?)))
         .collect();
     let Some(&(first, max, able)) = known.iter().find(|(_, max, able)| max < able).or(known.first()) else {
-        let path = file(context.online.first().unwrap_or(0), "cpuinfo_max_freq");
+        let path = file(context.online().first().unwrap_or(0), "cpuinfo_max_freq");
         return match context.root.try_read(&path) {
-            Err(Unreadable::Absent) if !context.online.is_empty() => {
+            Err(Unreadable::Absent) if !context.online().is_empty() => {
                 not_applicable(ID, "this kernel does not set the CPU frequency", without(&path, Unreadable::Absent))
             }
             _ => unknown(ID, "frequency limit not readable", context.evidence(&path)),
@@ -342,7 +342,7 @@ fn turbo(context: &CheckContext) -> Finding {
     else {
         let path = FILES[1].0;
         return match context.root.try_read(path) {
-            Err(Unreadable::Absent) if !context.online.is_empty() => {
+            Err(Unreadable::Absent) if !context.online().is_empty() => {
                 not_applicable(ID, "no frequencies above the nominal one", without(path, Unreadable::Absent))
             }
             _ => unknown(ID, "turbo frequencies not readable", context.evidence(path)),
@@ -365,20 +365,20 @@ fn energy_preference(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.energy_preference";
     let file = |cpu: u32| format!("{CPU}/cpu{cpu}/cpufreq/energy_performance_preference");
     let read: Vec<(u32, String)> =
-        context.online.iter().filter_map(|cpu| Some((cpu, context.root.read(&file(cpu))?))).collect();
+        context.online().iter().filter_map(|cpu| Some((cpu, context.root.read(&file(cpu))?))).collect();
     // `0` is the number of `performance`.
     let saves = |value: &str| !matches!(value, "performance" | "0");
     let Some((cpu, value)) = read.iter().find(|(_, value)| saves(value)).or(read.first()) else {
-        let path = file(context.online.first().unwrap_or(0));
+        let path = file(context.online().first().unwrap_or(0));
         return match context.root.try_read(&path) {
-            Err(Unreadable::Absent) if !context.online.is_empty() => {
+            Err(Unreadable::Absent) if !context.online().is_empty() => {
                 not_applicable(ID, "the processor takes no preference", without(&path, Unreadable::Absent))
             }
             _ => unknown(ID, "energy preference not readable", context.evidence(&path)),
         };
     };
     let seen = evidence(&file(*cpu), value);
-    let unread = context.online.iter().find(|cpu| !read.iter().any(|(known, _)| known == cpu));
+    let unread = context.online().iter().find(|cpu| !read.iter().any(|(known, _)| known == cpu));
     if let Some(unread) = unread.filter(|_| !saves(value)) {
         return unknown(ID, format!("energy preference of CPU {unread} not readable"), context.evidence(&file(unread)));
     }
@@ -406,7 +406,7 @@ fn throttled(context: &CheckContext) -> Finding {
         let read = format!("/{THERMAL}/*/cur_state = {step} ({device})");
         return fail(ID, format!("a frequency is limited because of heat now ({device})"), read).because(HEAT, COOL);
     }
-    let files = context.online.iter().flat_map(|cpu| {
+    let files = context.online().iter().flat_map(|cpu| {
         ["core", "package"].map(|part| format!("{CPU}/cpu{cpu}/thermal_throttle/{part}_throttle_count"))
     });
     let counts: Vec<(String, u64)> =

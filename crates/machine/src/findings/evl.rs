@@ -81,7 +81,9 @@ fn without_core(context: &CheckContext, id: &str) -> Option<Finding> {
         return None;
     }
     let read = context.evidence(ABI);
-    Some(if context.root.exists("proc/sys/kernel") {
+    // The clock of a core that is stopped has a gravity, too.
+    let has_clock = context.root.exists(GRAVITY);
+    Some(if !has_clock && context.root.exists("proc/sys/kernel") {
         not_applicable(id, "no EVL core", read)
     } else {
         unknown(id, "EVL core not readable", read)
@@ -148,13 +150,13 @@ fn cpus(context: &CheckContext) -> Finding {
             .permanent();
     }
     let shared = own.difference(&isolated);
-    if context.online.len() == 1 {
+    if context.online().len() == 1 {
         return not_applicable(ID, "one CPU alone cannot be isolated", read);
     }
     if shared.is_empty() {
         return ok(ID, format!("{} of the EVL core isolated", own.in_words()), read);
     }
-    let cpus = if own == context.online { CpuList::from_iter([context.last_cpu()]) } else { own };
+    let cpus = if own == *context.online() { CpuList::from_iter([context.last_cpu()]) } else { own };
     warn(ID, format!("{} of the EVL core not isolated", shared.in_words()), read).because(
         "Linux threads on these CPUs evict the cached data of out-of-band threads, which costs them microseconds at each wake-up.",
         format!("kernel arguments: `isolcpus={cpus} evl.oob_cpus={cpus}`"),

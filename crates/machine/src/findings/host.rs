@@ -112,7 +112,7 @@ fn firmware(context: &CheckContext) -> Finding {
         let title = "this processor does not count interruptions by the firmware; `measure noise` shows gaps";
         return unknown(ID, title, evidence("proc/cpuinfo", &format!("vendor_id: {vendor}")));
     }
-    let path = format!("dev/cpu/{}/msr", context.online.iter().next().unwrap_or(0));
+    let path = format!("dev/cpu/{}/msr", context.online().iter().next().unwrap_or(0));
     let count = match smi_count(&context.root.path(&path)) {
         Ok(count) => count,
         Err(error) => {

@@ -80,7 +80,7 @@ fn interrupts_unread(context: &CheckContext, id: &str) -> Finding {
 
 fn affinity(context: &CheckContext) -> Finding {
     const ID: &str = "irq.affinity";
-    let isolated = &context.isolated;
+    let isolated = context.isolated();
     if let Some(finding) = none_isolated(context, ID) {
         return finding;
     }
@@ -149,7 +149,7 @@ fn default_affinity(context: &CheckContext) -> Finding {
     let Some(cpus) = CpuList::from_mask(&mask) else {
         return unknown(ID, "default CPUs of interrupts not understood", read);
     };
-    let shared = cpus.intersection(&context.isolated);
+    let shared = cpus.intersection(context.isolated());
     if shared.is_empty() {
         return ok(ID, "interrupts of new devices stay off isolated CPUs", read);
     }

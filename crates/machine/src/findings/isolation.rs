@@ -52,7 +52,7 @@ fn isolated(context: &CheckContext) -> Finding {
     let path = format!("{CPU}/isolated");
     match context.machine.cpus_isolated.as_deref() {
         None => unknown(ID, "isolated CPUs not readable", context.evidence(&path)),
-        Some("") if context.online.len() == 1 => {
+        Some("") if context.online().len() == 1 => {
             not_applicable(ID, "one CPU alone cannot be isolated", context.evidence(&path))
         }
         Some("") => {
@@ -71,10 +71,10 @@ fn isolation_effect(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.isolation_effect";
     const WHY: &str = "The kernel ignores the argument if it cannot read it, if it lacks the feature (CONFIG_CPU_ISOLATION, CONFIG_NO_HZ_FULL) or the CPU, or if it cannot leave a CPU for other work.";
     const REMEDY: &str = "find the reason: sudo dmesg | grep -i -e isolcpus -e nohz -e housekeeping";
-    if context.machine.cmdline.is_none() {
-        return unknown(ID, "arguments of the kernel not readable", context.evidence(CMDLINE));
+    if let Some(finding) = context.unread_arguments(ID) {
+        return finding;
     }
-    if context.online.is_empty() {
+    if context.online().is_empty() {
         return unknown(ID, "CPUs not readable", context.evidence(&format!("{CPU}/online")));
     }
     // isolcpus=nohz,2-3 and isolcpus=managed_irq,2-3 do not isolate from the scheduler.
@@ -127,7 +127,7 @@ fn is_flag(word: &str) -> bool {
 /// `None` if the kernel cannot read it.
 fn cpus_of(context: &CheckContext, value: &str) -> Option<CpuList> {
     let words: Vec<&str> = value.split(',').filter(|word| !is_flag(word)).collect();
-    let last = crate::cpus::possible_cpus(context.root).last().or(context.online.last())?;
+    let last = crate::cpus::possible_cpus(context.root).last().or(context.online().last())?;
     let text = words.join(",").replace("all", &format!("0-{last}")).replace('N', &last.to_string());
     let cpus: CpuList = text.parse().ok()?;
     (!cpus.is_empty()).then_some(cpus)
@@ -153,19 +153,19 @@ fn tick(context: &CheckContext) -> Finding {
     let tickless = match context.root.try_read(&path) {
         // Kernels before 6.6 write `(null)` if there is none.
         Ok(text) => text.parse::<CpuList>().unwrap_or_default(),
-        Err(Unreadable::Absent) if !context.online.is_empty() => {
+        Err(Unreadable::Absent) if !context.online().is_empty() => {
             return not_applicable(ID, "this kernel cannot stop the tick (CONFIG_NO_HZ_FULL)", read);
         }
         Err(_) => return unknown(ID, "CPUs without a tick not readable", read),
     };
-    let ticking = context.isolated.difference(&tickless);
+    let ticking = context.isolated().difference(&tickless);
     if ticking.is_empty() {
-        return ok(ID, format!("no tick on {} while one thread runs", context.isolated.in_words()), read);
+        return ok(ID, format!("no tick on {} while one thread runs", context.isolated().in_words()), read);
     }
     warn(ID, format!("the tick interrupts a running thread on {}", ticking.in_words()), read)
         .because(
             "The tick takes some microseconds, 100 to 1000 times a second. It matters to a thread that computes or polls; one that sleeps between its deadlines loses little.",
-            format!("kernel arguments: `{}`", isolation_arguments(&context.isolated)),
+            format!("kernel arguments: `{}`", isolation_arguments(context.isolated())),
         )
         .permanent()
 }
@@ -175,8 +175,8 @@ fn rcu_callbacks(context: &CheckContext) -> Finding {
     if let Some(finding) = none_isolated(context, ID) {
         return finding;
     }
-    if context.machine.cmdline.is_none() {
-        return unknown(ID, "arguments of the kernel not readable", context.evidence(CMDLINE));
+    if let Some(finding) = context.unread_arguments(ID) {
+        return finding;
     }
     if context.config().is_some_and(|config| !config.has("RCU_NOCB_CPU")) {
         let read = context.config().map(|config| config.evidence(&["RCU_NOCB_CPU"])).unwrap_or_default();
@@ -185,22 +185,22 @@ fn rcu_callbacks(context: &CheckContext) -> Finding {
     // CPUs of nohz_full are included automatically; `rcu_nocbs` alone means all CPUs.
     let of = |argument: &str| match context.boot_argument(argument) {
         None => CpuList::new(),
-        Some("") if argument == "rcu_nocbs" => context.online.clone(),
+        Some("") if argument == "rcu_nocbs" => context.online().clone(),
         Some(value) => cpus_of(context, value).unwrap_or_default(),
     };
     let offloaded = of("rcu_nocbs").union(&of("nohz_full"));
-    let own = context.isolated.difference(&offloaded);
+    let own = context.isolated().difference(&offloaded);
     let words =
         ["rcu_nocbs", "nohz_full"].iter().filter_map(|name| Some(format!("{name}={}", context.boot_argument(name)?)));
     let words = words.collect::<Vec<_>>().join(" ");
     let read = format!("/{CMDLINE} = {}", if words.is_empty() { "no rcu_nocbs, no nohz_full" } else { &words });
     if own.is_empty() {
-        return ok(ID, format!("callbacks of RCU run in threads for {}", context.isolated.in_words()), read);
+        return ok(ID, format!("callbacks of RCU run in threads for {}", context.isolated().in_words()), read);
     }
     warn(ID, format!("callbacks of RCU run on {}", own.in_words()), read)
         .because(
             "The kernel frees memory and objects in softirqs on the CPU that released them, up to hundreds of microseconds at once.",
-            format!("kernel arguments: `{}`", isolation_arguments(&context.isolated)),
+            format!("kernel arguments: `{}`", isolation_arguments(context.isolated())),
         )
         .permanent()
 }
@@ -226,7 +226,7 @@ fn workqueues(context: &CheckContext) -> Finding {
     let Some(cpus) = CpuList::from_mask(&mask) else {
         return unknown(ID, "CPUs of the kernel's unbound work not understood", read);
     };
-    let shared = cpus.intersection(&context.isolated);
+    let shared = cpus.intersection(context.isolated());
     if shared.is_empty() {
         return ok(ID, "the kernel's unbound work does not run on isolated CPUs", read);
     }

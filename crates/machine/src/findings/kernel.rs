@@ -152,7 +152,7 @@ fn fair_server(context: &CheckContext, id: &str) -> Finding {
     const NS_PER_MS: u64 = 1_000_000;
     let folder = |cpu: u32| format!("sys/kernel/debug/sched/fair_server/cpu{cpu}");
     let mut off = None;
-    for cpu in &context.online {
+    for cpu in context.online() {
         let path = format!("{}/runtime", folder(cpu));
         let runtime = match context.root.try_read(&path) {
             Ok(runtime) => runtime,
@@ -247,6 +247,9 @@ fn timer_resolution(context: &CheckContext) -> Finding {
             .because(WHY, format!("remove the kernel argument: `highres={value}`"))
             .permanent();
     }
+    if let Some(finding) = context.unread_arguments(ID) {
+        return finding;
+    }
     let Some(config) = context.config() else { return no_config(context, ID) };
     let read = config.evidence(&["HIGH_RES_TIMERS"]);
     if config.has("HIGH_RES_TIMERS") {
@@ -267,6 +270,9 @@ fn timers_switched_off<'a>(context: &'a CheckContext) -> Option<&'a str> {
 /// With high-resolution timers the tick does not limit how exact a wake-up is.
 fn tick(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.tick";
+    if let Some(finding) = context.unread_arguments(ID) {
+        return finding;
+    }
     let Some(config) = context.config() else { return no_config(context, ID) };
     let read = config.evidence(&["HZ", "HIGH_RES_TIMERS"]);
     let switched_off = timers_switched_off(context);

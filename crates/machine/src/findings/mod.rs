@@ -12,6 +12,8 @@ mod power;
 mod rights;
 mod sound;
 mod tasks;
+#[cfg(test)]
+mod unreadable;
 
 pub(crate) use self::power::{pci_devices, usb_devices};
 
@@ -23,6 +25,7 @@ use crate::{
     CpuList, Root, Unreadable, cpus, facts,
     interrupts::{self, DeviceInterrupt, EarlierInterrupts},
     kernel::Config,
+    root::Unread,
     tasks::{self as threads, Scheduled},
 };
 
@@ -59,11 +62,28 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
     GROUPS.into_iter().flatten()
 }
 
+impl Check {
+    /// The finding. A check that could not read something that exists is never content: it took it for absent.
+    fn finding(&self, context: &CheckContext) -> Finding {
+        let earlier = context.root.take_unread();
+        let finding = (self.run)(context);
+        let unread = context.root.take_unread();
+        context.root.add_unread(earlier);
+        let is_content = matches!(finding.state, FindingState::Ok | FindingState::NotApplicable);
+        match unread.first() {
+            Some(Unread { path, why }) if is_content => {
+                unknown(self.id, "not everything that decides this is readable", without(path, *why))
+            }
+            _ => finding,
+        }
+    }
+}
+
 /// Checks everything that is known to cause latency. Returns all findings, always in this order.
 ///
 /// A value that cannot be read is [`Unknown`](FindingState::Unknown), and a feature that the machine lacks is
-/// [`NotApplicable`](FindingState::NotApplicable); neither is ever reported as [`Ok`](FindingState::Ok). With
-/// [`Root::at_once`], no file is read twice.
+/// [`NotApplicable`](FindingState::NotApplicable); neither is ever reported as [`Ok`](FindingState::Ok). No file is read
+/// twice, also not one that was read before through the same [`Root::at_once`].
 ///
 /// `limit_ns` is the largest lateness that the use of the machine tolerates, if it is known: a single cause may use a
 /// tenth of it. With `earlier` counts, interrupts are judged by their rate since then, too.
@@ -74,8 +94,9 @@ pub fn findings(
     limit_ns: Option<u64>,
     earlier: Option<&EarlierInterrupts>,
 ) -> Vec<Finding> {
-    let context = CheckContext::new(root, machine, limit_ns, earlier);
-    let mut findings: Vec<Finding> = checks().map(|check| (check.run)(&context)).collect();
+    let root = root.kept_at_once();
+    let context = CheckContext::new(&root, machine, limit_ns, earlier);
+    let mut findings: Vec<Finding> = checks().map(|check| check.finding(&context)).collect();
     if context.in_container() {
         // The rights of a container are set where it is started; everything else is set on the host.
         let of_host = |finding: &&mut Finding| !finding.remedy.is_empty() && !finding.id.starts_with("rights.");
@@ -84,18 +105,31 @@ pub fn findings(
     findings
 }
 
+/// A value that several checks use. What could not be read for it concerns each of them.
+#[derive(Default)]
+struct Shared<T>(OnceCell<(T, Vec<Unread>)>);
+
+impl<T> Shared<T> {
+    fn get(&self, root: &Root, read: impl FnOnce() -> T) -> &T {
+        let earlier = root.take_unread();
+        let (value, unread) = self.0.get_or_init(|| (read(), root.take_unread()));
+        root.add_unread(earlier.into_iter().chain(unread.iter().cloned()));
+        value
+    }
+}
+
 /// The machine, for the checks.
 struct CheckContext<'a> {
     root: &'a Root,
     machine: &'a Machine,
-    online: CpuList,
-    isolated: CpuList,
+    online: Shared<CpuList>,
+    isolated: Shared<CpuList>,
     limit_ns: Option<u64>,
-    config: OnceCell<Option<Config>>,
-    threads: OnceCell<Vec<Scheduled>>,
+    config: Shared<Option<Config>>,
+    threads: Shared<Vec<Scheduled>>,
     earlier: Option<&'a EarlierInterrupts>,
     /// When they were read, and the interrupts of devices; `None` if they cannot be read.
-    interrupts: OnceCell<Option<(Instant, Vec<DeviceInterrupt>)>>,
+    interrupts: Shared<Option<(Instant, Vec<DeviceInterrupt>)>>,
 }
 
 impl<'a> CheckContext<'a> {
@@ -105,20 +139,38 @@ impl<'a> CheckContext<'a> {
         limit_ns: Option<u64>,
         earlier: Option<&'a EarlierInterrupts>,
     ) -> Self {
+        let (online, isolated) = Default::default();
         let (config, threads, interrupts) = Default::default();
-        let (online, isolated) = (cpus::online_cpus(root), facts::isolated_cpus(root));
         Self { root, machine, online, isolated, limit_ns, config, threads, earlier, interrupts }
+    }
+
+    /// The online CPUs; empty if they cannot be read.
+    fn online(&self) -> &CpuList {
+        self.online.get(self.root, || cpus::online_cpus(self.root))
+    }
+
+    /// The isolated CPUs; empty if they cannot be read.
+    fn isolated(&self) -> &CpuList {
+        self.isolated.get(self.root, || facts::isolated_cpus(self.root))
     }
 
     /// The configuration of the kernel; `None` if it cannot be read.
     fn config(&self) -> Option<&Config> {
-        self.config.get_or_init(|| Config::read(self.root, self.machine.kernel.as_deref())).as_ref()
+        let read = || {
+            let config = Config::read(self.root, self.machine.kernel.as_deref());
+            if config.is_some() {
+                // Another file has it.
+                self.root.take_unread();
+            }
+            config
+        };
+        self.config.get(self.root, read).as_ref()
     }
 
     /// All threads; `None` if this process does not see those of the kernel, as in a container.
     fn threads(&self) -> Option<&[Scheduled]> {
         let sees_kernel = self.root.read("proc/2/comm").as_deref() == Some("kthreadd");
-        sees_kernel.then(|| self.threads.get_or_init(|| threads::scheduled(self.root)).as_slice())
+        sees_kernel.then(|| self.threads.get(self.root, || threads::scheduled(self.root)).as_slice())
     }
 
     /// The interrupts of devices; `None` if they cannot be read.
@@ -127,7 +179,7 @@ impl<'a> CheckContext<'a> {
     }
 
     fn read_interrupts(&self) -> Option<&(Instant, Vec<DeviceInterrupt>)> {
-        self.interrupts.get_or_init(|| Some((Instant::now(), interrupts::devices(self.root)?))).as_ref()
+        self.interrupts.get(self.root, || Some((Instant::now(), interrupts::devices(self.root)?))).as_ref()
     }
 
     /// The number of times that an interrupt occurred since the earlier counts, and the time since then, s; `None` without
@@ -149,11 +201,17 @@ impl<'a> CheckContext<'a> {
 
     /// The online CPUs that ordinary work may use: all but the isolated ones, and all but the last one if none is.
     fn housekeeping(&self) -> CpuList {
-        let others = match self.isolated.is_empty() {
-            true => self.online.difference(&CpuList::from_iter([self.last_cpu()])),
-            false => self.online.difference(&self.isolated),
+        let others = match self.isolated().is_empty() {
+            true => self.online().difference(&CpuList::from_iter([self.last_cpu()])),
+            false => self.online().difference(self.isolated()),
         };
-        if others.is_empty() { self.online.clone() } else { others }
+        if others.is_empty() { self.online().clone() } else { others }
+    }
+
+    /// The finding if the kernel's command line cannot be read.
+    fn unread_arguments(&self, id: &str) -> Option<Finding> {
+        let is_unread = self.machine.cmdline.is_none();
+        is_unread.then(|| unknown(id, "arguments of the kernel not readable", self.evidence("proc/cmdline")))
     }
 
     /// The last value of an argument of the kernel's command line: `threadirqs`, `isolcpus=...`.
@@ -187,7 +245,7 @@ impl<'a> CheckContext<'a> {
     fn last_cpu(&self) -> u32 {
         let file = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq");
         let speed = |cpu: &u32| self.root.number::<u64>(&file(*cpu)).unwrap_or_default();
-        self.online.iter().max_by_key(speed).unwrap_or(0)
+        self.online().iter().max_by_key(speed).unwrap_or(0)
     }
 }
 

@@ -539,7 +539,10 @@ fn each_unless(
     match absent {
         _ if !writes.is_empty() => Ok(writes),
         Some(path) => Err(WhyNot::Here(format!("this machine has no /{path}"))),
-        None => Err(WhyNot::Here("this machine has no such device".to_owned())),
+        None => Err(WhyNot::Here(match context.root.take_unread().first() {
+            Some(unread) => format!("/{}: {}", unread.path, unread.why),
+            None => "this machine has no such device".to_owned(),
+        })),
     }
 }
 

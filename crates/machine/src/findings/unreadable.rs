@@ -1,0 +1,132 @@
+//! An unreadable file or folder is never taken for an absent one: on each recorded machine, each file and folder that is
+//! read is made unreadable in turn, also for root.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use record::{Finding, FindingState};
+
+use super::{CheckContext, GROUPS, checks, findings};
+use crate::{Root, facts};
+
+/// Reads that a check can do without: the id, a part of the path, and the evidence that it has instead.
+const OTHER_EVIDENCE: [(&str, &str, &str); 2] = [
+    ("evl.core", "evl/control/abi", "the state of the core; the title then has no version"),
+    ("kernel.debug_options", "sys/devices/virtual", "the configuration of the kernel"),
+];
+
+fn machines() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir() && !path.ends_with("findings")).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => copy(&entry.path(), &to),
+            kind if kind.is_file() => drop(fs::copy(entry.path(), to).unwrap()),
+            _ => symlink(fs::read_link(entry.path()).unwrap(), to).unwrap(),
+        }
+    }
+}
+
+/// A file or folder in whose place is a link to itself until this is dropped: the kernel returns ELOOP for both, to root
+/// as well.
+struct Broken {
+    path: PathBuf,
+    saved: PathBuf,
+}
+
+impl Broken {
+    fn new(path: PathBuf, saved: &Path) -> Self {
+        let saved = saved.join("saved");
+        fs::rename(&path, &saved).unwrap();
+        symlink(&path, &path).unwrap();
+        Self { path, saved }
+    }
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        fs::remove_file(&self.path).unwrap();
+        fs::rename(&self.saved, &self.path).unwrap();
+    }
+}
+
+/// The finding of each check, and what only this check read: files and folders.
+fn each(root: &Root) -> Vec<(Finding, BTreeSet<String>)> {
+    let machine = facts(root);
+    let run = |check: &super::Check| {
+        let own = root.at_once();
+        let finding = check.finding(&CheckContext::new(&own, &machine, None, None));
+        let seen = own.seen();
+        let files = seen.files.into_iter().filter(|(_, read)| read.is_ok()).map(|(path, _)| path);
+        (finding, files.chain(seen.folders.into_keys()).chain(seen.existing).collect())
+    };
+    checks().map(run).collect()
+}
+
+fn is_content(finding: &Finding) -> bool {
+    matches!(finding.state, FindingState::Ok | FindingState::NotApplicable)
+}
+
+#[test]
+fn no_check_is_content_with_what_it_cannot_read() {
+    let mut found = BTreeMap::new();
+    let mut used = BTreeSet::new();
+    let mut broken_count = 0;
+    for machine in machines() {
+        let copied = tempfile::tempdir().unwrap();
+        let saved = tempfile::tempdir().unwrap();
+        copy(&machine, copied.path());
+        let root = Root::at(copied.path());
+        let before = each(&root);
+        let of_facts = root.at_once();
+        facts(&of_facts);
+        let of_facts = of_facts.seen();
+        let paths: BTreeSet<&String> = before.iter().flat_map(|(_, read)| read).collect();
+        let paths: BTreeSet<&String> = paths.into_iter().chain(of_facts.files.keys()).collect();
+        for path in paths.into_iter().filter(|path| !path.is_empty() && root.exists(path)) {
+            let broken = Broken::new(root.path(path), saved.path());
+            broken_count += 1;
+            for ((was, read), (is, _)) in before.iter().zip(each(&root)) {
+                // The facts can have read the file for the check.
+                let has_changed = (was.state, &was.title) != (is.state, &is.title);
+                if !is_content(&is) || !(read.contains(path) || has_changed) {
+                    continue;
+                }
+                match OTHER_EVIDENCE.iter().find(|(id, part, _)| *id == is.id && path.contains(part)) {
+                    Some(known) => drop(used.insert(known)),
+                    None => drop(found.insert(format!("{} without {path}", is.id), (was.title.clone(), is))),
+                }
+            }
+            drop(broken);
+        }
+    }
+    assert!(broken_count > 1000, "{broken_count} files and folders");
+    assert!(found.is_empty(), "{} cases: {found:#?}", found.len());
+    let unused: Vec<_> = OTHER_EVIDENCE.iter().filter(|known| !used.contains(known)).collect();
+    assert!(unused.is_empty(), "no machine needs {unused:?}");
+}
+
+/// All folders of a machine at once, as in a root folder of mode 000.
+#[test]
+fn a_machine_without_a_readable_folder_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["proc", "sys", "dev", "run", "etc", "usr", "boot", ".dockerenv"] {
+        symlink(name, folder.path().join(name)).unwrap();
+    }
+    let root = Root::at(folder.path());
+    let found = findings(&root, &facts(&root), None, None);
+    assert_eq!(found.len(), GROUPS.iter().map(|group| group.len()).sum::<usize>());
+    for finding in found {
+        assert_eq!(finding.state, FindingState::Unknown, "{finding:?}");
+    }
+}
