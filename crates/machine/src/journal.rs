@@ -435,6 +435,37 @@ pub(crate) fn entries_of(root: &Root, purpose: Purpose) -> usize {
     own.map(|document| document.undo.len()).sum()
 }
 
+/// What set a file to its present value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setter {
+    /// `punctual tune --yes`.
+    Tune,
+    /// A run that may still run.
+    Run {
+        /// Its process id.
+        process: u32,
+    },
+    /// A run that was killed, so that its change remains.
+    KilledRun {
+        /// Its process id.
+        process: u32,
+    },
+}
+
+/// What set the file at `path` to `value`, according to the journals of this boot; `None` if that was not punctual.
+pub(crate) fn setter(root: &Root, path: &str, value: &str) -> Option<Setter> {
+    let sets = |undo: &Undo| matches!(undo, Undo::File { path: of, during, .. } if of == path && during == value);
+    let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());
+    let setters = journals.filter(|document| document.is_of_this_boot(root) && document.undo.iter().any(sets));
+    let setter = |document: Document| match (document.purpose.is_kept(), document.process) {
+        (true, _) => Setter::Tune,
+        (false, process) if document.may_run(root) => Setter::Run { process },
+        (false, process) => Setter::KilledRun { process },
+    };
+    // A run that found the value as it needs it did not set it.
+    setters.map(setter).min_by_key(|setter| *setter != Setter::Tune)
+}
+
 /// The affinities that settings in force have changed since boot.
 pub(crate) fn kept_masks(root: &Root) -> Vec<Masks> {
     let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());

@@ -90,6 +90,11 @@ impl Root {
         if self.kept.is_some() { self.clone() } else { self.at_once() }
     }
 
+    /// The same machine without [`at_once`](Self::at_once): what is read is not remembered.
+    pub(crate) fn not_kept(&self) -> Self {
+        Self::at(&self.folder)
+    }
+
     /// Everything that was read so far; nothing without [`at_once`](Self::at_once).
     #[must_use]
     pub fn seen(&self) -> Seen {

@@ -125,6 +125,10 @@ fn cleaned(path: &str, bytes: &[u8], names: &[(String, &str)]) -> Option<Vec<u8>
         packed.write_all(options(&unpack(bytes)?).as_bytes()).ok()?;
         return packed.finish().ok();
     }
+    if path.starts_with("dev/") {
+        // A number, not a text.
+        return Some(bytes.to_vec());
+    }
     let text = String::from_utf8_lossy(bytes);
     let text = match path {
         "proc/cmdline" => arguments(&text),

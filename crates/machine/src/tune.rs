@@ -38,7 +38,10 @@ pub use self::{
     firmware::{AdvisedLine, Firmware, firmware},
     table::{DEFINITIONS, Definition},
 };
-pub(crate) use self::{cache::Share, files::is_created_file};
+pub(crate) use self::{
+    cache::Share,
+    files::{is_created_file, is_persistent},
+};
 use crate::{
     CpuList, Root, cpus, facts,
     nic::{Parameter, Value},

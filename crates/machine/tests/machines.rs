@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use machine::topology::{caches_of, largest_cache_bytes};
-use machine::{Conditions, CpuError, CpuList, EarlierInterrupts, Root, facts, findings, usable_cpus};
+use machine::tune::{self, Need};
+use machine::{AwakeHold, Conditions, CpuError, CpuList, EarlierInterrupts, Root, facts, findings, usable_cpus};
 use record::{Finding, FindingState};
 
 const NAMES: [&str; 14] = [
@@ -391,6 +392,58 @@ fn a_storm_that_has_just_begun_is_found() {
         let storm = made.finding("irq.storm", earlier);
         assert_eq!(storm.title, "9000 interrupts a second from eth0, on average since boot");
     }
+}
+
+/// The limit of a program, of `punctual tune`, of a run that runs or was killed, and one that nobody is known to have set.
+#[test]
+fn a_latency_limit_names_what_set_it() {
+    let made = Made::new();
+    let file = "sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us";
+    made.write("sys/devices/system/cpu/online", "0");
+    made.write("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "100");
+    made.write(file, "0");
+    let limit = || made.finding("cpu.latency_request", None);
+    assert_eq!((limit().state, &*limit().title), (FindingState::Ok, "no latency limit for any CPU"));
+    made.write(file, "50");
+    let by_hand = "CPU 0 kept out of idle states by a program, or by hand";
+    assert_eq!((limit().state, &*limit().title), (FindingState::Warn, by_hand));
+    assert_eq!(limit().remedy, format!("echo 0 | sudo tee /{file}"));
+
+    made.write(file, "0");
+    let need =
+        Need { set: vec!["cpu.idle_states=20us".parse().unwrap()], only: vec!["cpu.idle_states"], ..Need::default() };
+    let plan = tune::plan(&made.root(), &need).unwrap();
+    assert_eq!(tune::keep(&made.root(), &plan.changes).unwrap().applied.len(), 1);
+    let by_tune = "CPU 0 kept out of idle states by `punctual tune`";
+    assert_eq!((limit().state, limit().title), (FindingState::Ok, format!("{by_tune}; undo: punctual tune --revert")));
+    tune::keep_files(&made.root(), &tune::unit("/usr/bin/punctual tune --yes")).unwrap();
+    let at_boot = format!("{by_tune}, also at each boot (--persist); undo: punctual tune --revert");
+    assert_eq!(limit().title, at_boot);
+
+    let hold = AwakeHold::take(&made.root(), &list("0")).unwrap();
+    let process = std::process::id();
+    let by_killed = format!("CPU 0 kept out of idle states by process {process} of punctual, which was killed");
+    assert_eq!((limit().title, &*limit().remedy), (by_killed, "sudo punctual restore"));
+    let own_stat = fs::read_to_string("/proc/self/stat").unwrap();
+    made.write(&format!("proc/{process}/stat"), own_stat);
+    let by_run = format!("CPU 0 kept out of idle states by a run of punctual (process {process})");
+    assert_eq!((limit().state, limit().title), (FindingState::Warn, by_run));
+    drop(hold);
+    assert_eq!(limit().title, at_boot);
+    fs::remove_file(made.root().path(&format!("proc/{process}/stat"))).unwrap();
+    tune::revert(&made.root()).unwrap();
+    assert_eq!(limit().title, "no latency limit for any CPU");
+
+    made.write("dev/cpu_dma_latency", 2_000_000_000_i32.to_ne_bytes());
+    assert_eq!(limit().state, FindingState::Ok);
+    made.write("dev/cpu_dma_latency", 7_i32.to_ne_bytes());
+    assert_eq!(limit().title, "a program allows idle states of at most 7 us only");
+    made.write("proc/700/comm", "jackd");
+    fs::create_dir(made.root().path("proc/700/fd")).unwrap();
+    std::os::unix::fs::symlink("/dev/cpu_dma_latency", made.root().path("proc/700/fd/5")).unwrap();
+    assert_eq!(limit().title, "jackd (process 700) allows idle states of at most 7 us only");
+    made.write("dev/cpu_dma_latency", "7");
+    assert_eq!(limit().state, FindingState::Unknown);
 }
 
 #[test]

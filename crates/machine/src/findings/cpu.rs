@@ -2,7 +2,9 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
+use super::{
+    Check, CheckContext, Explain, evidence, fail, latency_request, not_applicable, ok, unknown, warn, without,
+};
 use crate::facts::idle_states_of;
 use crate::{CpuList, Unreadable};
 
@@ -50,9 +52,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "cpu.latency_request",
-        subject: "CPUs that a standing limit keeps out of idle states",
+        subject: "CPUs that a limit keeps out of idle states, and what set it",
         source: "Linux, Documentation/power/pm_qos_interface.rst",
-        run: latency_request,
+        run: latency_request::check,
     },
     Check {
         id: "cpu.smt",
@@ -168,34 +170,6 @@ fn idle_states(context: &CheckContext) -> Finding {
             "A sleeping CPU must wake before it can handle its timer, which adds to the latency.",
             "punctual measure timer --hold-cpu-awake, or until the next boot: \
          echo 1 | sudo tee /sys/devices/system/cpu/cpu*/cpuidle/state[1-9]/disable",
-        )
-        .until_boot()
-}
-
-/// A latency limit for single CPUs, perhaps left by a tool that was killed.
-fn latency_request(context: &CheckContext) -> Finding {
-    const ID: &str = "cpu.latency_request";
-    let file = |cpu: u32| format!("{CPU}/cpu{cpu}/power/pm_qos_resume_latency_us");
-    let read: Vec<(u32, String)> =
-        context.online().iter().filter_map(|cpu| Some((cpu, context.root.read(&file(cpu))?))).collect();
-    let Some((first, value)) = read.iter().find(|(_, value)| value != "0").or(read.first()) else {
-        return match context.root.try_read(&file(0)) {
-            Err(Unreadable::Absent) if !context.online().is_empty() => {
-                not_applicable(ID, "this kernel takes no latency limits for single CPUs", context.evidence(&file(0)))
-            }
-            _ => unknown(ID, "latency limits of single CPUs not readable", context.evidence(&file(0))),
-        };
-    };
-    let read_first = evidence(&file(*first), value);
-    if value == "0" {
-        return ok(ID, "no latency limit for any CPU", read_first);
-    }
-    let held: CpuList = read.iter().filter(|(_, value)| value != "0").map(|(cpu, _)| *cpu).collect();
-    let files = held.iter().map(|cpu| format!("/{}", file(cpu))).collect::<Vec<_>>().join(" ");
-    warn(ID, format!("{} kept out of idle states by a latency limit", held.in_words()), read_first)
-        .because(
-            "Results are better than without this limit, which disappears at the next boot.",
-            format!("echo 0 | sudo tee {files}"),
         )
         .until_boot()
 }

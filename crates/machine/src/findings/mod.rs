@@ -7,6 +7,7 @@ mod host;
 mod irq;
 mod isolation;
 mod kernel;
+mod latency_request;
 mod memory;
 mod power;
 mod rights;

@@ -97,6 +97,11 @@ pub fn search_unit(command: &str) -> [NewFile; 2] {
     [NewFile { path: SEARCH.to_owned(), text: unit }, NewFile { path: SEARCH_ENABLED.to_owned(), text: enabled }]
 }
 
+/// True if [`unit`] tunes this machine at each boot.
+pub(crate) fn is_persistent(root: &Root) -> bool {
+    root.exists(UNIT) && root.exists(ENABLED)
+}
+
 /// True for the files that are created here.
 pub(crate) fn is_created_file(path: &str) -> bool {
     let of_service = || {

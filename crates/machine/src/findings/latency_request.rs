@@ -1,0 +1,108 @@
+//! Limits for idle states: of single CPUs, and of programs for all CPUs. Each with what set it.
+
+use record::Finding;
+
+use super::{CheckContext, Explain, evidence, not_applicable, ok, unknown, warn};
+use crate::{
+    CpuList, Root, Unreadable,
+    journal::{self, Setter},
+    tasks, tune,
+};
+
+const ID: &str = "cpu.latency_request";
+/// The limit of all programs together, four bytes in native order, us. Each request lasts while its program has this open.
+const DEVICE: &str = "dev/cpu_dma_latency";
+/// The limit without any request, us (`PM_QOS_CPU_LATENCY_DEFAULT_VALUE`).
+const NO_REQUEST_US: i32 = 2_000_000_000;
+const WHY: &str = "Results are better than without this limit.";
+
+pub(super) fn check(context: &CheckContext) -> Finding {
+    of_programs(context).unwrap_or_else(|| of_single_cpus(context))
+}
+
+/// The finding if a program limits the idle states of all CPUs.
+fn of_programs(context: &CheckContext) -> Option<Finding> {
+    let bytes = context.root.read_bytes(DEVICE).ok()?;
+    let Ok(limit_us) = bytes.try_into().map(i32::from_ne_bytes) else {
+        return Some(unknown(ID, "latency limits of programs not understood", format!("/{DEVICE}: not four bytes")));
+    };
+    if limit_us >= NO_REQUEST_US {
+        return None;
+    }
+    let read = evidence(DEVICE, &format!("{limit_us} us"));
+    let (process, read) = match holder(context.root) {
+        Some((process, name)) => (Some((process, name)), format!("{read}, open in /proc/{process}/fd")),
+        None => (None, read),
+    };
+    let (by, remedy) = match process {
+        Some((process, name)) => {
+            (format!("{name} (process {process})"), format!("end {name}, unless it is the work that you qualify"))
+        }
+        None => ("a program".to_owned(), format!("find the program: sudo fuser --verbose /{DEVICE}")),
+    };
+    let title = format!("{by} allows idle states of at most {limit_us} us only");
+    Some(warn(ID, title, read).because(format!("{WHY} It ends with the program."), remedy).until_exit())
+}
+
+/// The first process that has the device open.
+fn holder(root: &Root) -> Option<(u32, String)> {
+    // Not through the list of what was read: a copy of the machine must not name the files of its programs.
+    let root = root.not_kept();
+    let has_open = |process: u32| {
+        let folder = format!("proc/{process}/fd");
+        let mut files = root.list(&folder).into_iter();
+        files.any(|file| root.link(&format!("{folder}/{file}")).is_some_and(|target| target == format!("/{DEVICE}")))
+    };
+    tasks::processes(&root).into_iter().find(|(process, _)| has_open(*process))
+}
+
+/// A limit for single CPUs, which remains after the process that set it.
+fn of_single_cpus(context: &CheckContext) -> Finding {
+    let file = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us");
+    let read: Vec<(u32, String)> =
+        context.online().iter().filter_map(|cpu| Some((cpu, context.root.read(&file(cpu))?))).collect();
+    let Some((first, value)) = read.iter().find(|(_, value)| value != "0").or(read.first()) else {
+        return match context.root.try_read(&file(0)) {
+            Err(Unreadable::Absent) if !context.online().is_empty() => {
+                not_applicable(ID, "this kernel takes no latency limits for single CPUs", context.evidence(&file(0)))
+            }
+            _ => unknown(ID, "latency limits of single CPUs not readable", context.evidence(&file(0))),
+        };
+    };
+    let read_first = evidence(&file(*first), value);
+    if value == "0" {
+        return ok(ID, "no latency limit for any CPU", read_first);
+    }
+    let held: CpuList = read.iter().filter(|(_, value)| value != "0").map(|(cpu, _)| *cpu).collect();
+    let setters = read.iter().filter(|(_, value)| value != "0");
+    let setters: Vec<Option<Setter>> =
+        setters.map(|(cpu, value)| journal::setter(context.root, &file(*cpu), value)).collect();
+    let is_limited = format!("{} kept out of idle states", held.in_words());
+    let other = setters.iter().position(|setter| !matches!(setter, Some(Setter::Tune)));
+    let Some(other) = other else {
+        let persists = if tune::is_persistent(context.root) { ", also at each boot (--persist)" } else { "" };
+        let title = format!("{is_limited} by `punctual tune`{persists}; undo: punctual tune --revert");
+        return ok(ID, title, read_first);
+    };
+    let (by, remedy) = match setters.get(other) {
+        Some(Some(Setter::Run { process })) => {
+            (format!("a run of punctual (process {process})"), format!("wait until it ends, or: kill {process}"))
+        }
+        Some(Some(Setter::KilledRun { process })) => {
+            (format!("process {process} of punctual, which was killed"), "sudo punctual restore".to_owned())
+        }
+        _ => {
+            // Only root can read what root has changed, and a copy of a machine does not contain it.
+            let by = match (context.root.is_system(), rustix::process::geteuid().is_root()) {
+                (true, true) => "another program than punctual, or by hand",
+                (true, false) => "a program, or by hand; run as root to see if by `punctual tune`",
+                (false, _) => "a program, or by hand",
+            };
+            let files = held.iter().map(|cpu| format!("/{}", file(cpu))).collect::<Vec<_>>().join(" ");
+            (by.to_owned(), format!("echo 0 | sudo tee {files}"))
+        }
+    };
+    warn(ID, format!("{is_limited} by {by}"), read_first)
+        .because(format!("{WHY} It disappears at the next boot."), remedy)
+        .until_boot()
+}
