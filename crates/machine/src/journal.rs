@@ -435,6 +435,16 @@ pub(crate) fn entries_of(root: &Root, purpose: Purpose) -> usize {
     own.map(|document| document.undo.len()).sum()
 }
 
+/// A journal of changes to settings that cannot be used, with the reason.
+pub(crate) fn damaged(root: &Root) -> Option<(PathBuf, String)> {
+    let is_meant = |path: &Path| {
+        let purpose = path.file_name().and_then(|name| Purpose::of_file(&name.to_string_lossy()));
+        matches!(purpose, Some(Purpose::Tuning | Purpose::KeptTuning | Purpose::KeptFiles | Purpose::Awake))
+    };
+    let damaged = journals(root).into_iter().filter_map(|(path, document)| Some((path, document.err()?)));
+    damaged.into_iter().find(|(path, _)| is_meant(path))
+}
+
 /// What set a file to its present value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setter {

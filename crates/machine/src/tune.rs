@@ -32,7 +32,7 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 pub use self::{
-    apply::{Kept, Lock, Refused, TuneError, Tuning, apply, changed_since, in_force, keep, revert},
+    apply::{Kept, Lock, Refused, TuneError, Tuning, apply, changed_since, check_journals, in_force, keep, revert},
     boot::{Boot, boot, by_hand, steps_for},
     files::{KeptFiles, NewFile, Service, drop_in, keep_files, search_unit, unit},
     firmware::{AdvisedLine, Firmware, firmware},

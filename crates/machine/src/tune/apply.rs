@@ -41,6 +41,19 @@ pub enum TuneError {
          wait until it has ended, or stop it"
     )]
     Busy,
+    /// An earlier journal cannot be used, so present values may not be those of the user.
+    #[error(
+        "cannot use the journal {} ({reason}), which should contain the values before an earlier change: set back by \
+         hand what it still names, remove it with `sudo rm {}`, and run again",
+        path.display(),
+        record::shell::command(&[&*path.to_string_lossy()])
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
     /// The journal could not be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -98,6 +111,7 @@ pub(super) fn apply_with(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result
 }
 
 pub(super) fn apply_locked(lock: Lock, ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<Tuning, TuneError> {
+    check_journals(ops.root())?;
     let journal = Journal::begin(ops, Purpose::Tuning)?;
     let mut tuning = Tuning { journal, applied: Vec::new(), refused: Vec::new(), _lock: lock };
     (tuning.applied, tuning.refused) = apply_each(&mut tuning.journal, settings)?;
@@ -181,6 +195,7 @@ pub(super) fn keep_with(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<
 }
 
 fn keep_locked(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<Kept, TuneError> {
+    check_journals(ops.root())?;
     let mut journal = Journal::begin(ops, Purpose::KeptTuning)?;
     // The earlier changes come first in the one journal, so that reverting undoes the later ones before them.
     let earlier = journal.others();
@@ -213,6 +228,17 @@ pub(super) fn revert_with(ops: &dyn SystemOps) -> Result<Vec<Restored>, TuneErro
     let _lock = Lock::take(ops.root())?;
     let is_meant = |purpose| matches!(purpose, Purpose::Tuning | Purpose::KeptTuning);
     Ok(journal::restore_each(ops, is_meant)?)
+}
+
+/// Refuses to change settings on top of changes whose journal cannot be used.
+///
+/// # Errors
+/// [`TuneError::Damaged`].
+pub fn check_journals(root: &Root) -> Result<(), TuneError> {
+    match journal::damaged(root) {
+        Some((path, reason)) => Err(TuneError::Damaged { path, reason }),
+        None => Ok(()),
+    }
 }
 
 /// The number of values that kept settings have changed on this machine.

@@ -3,7 +3,7 @@
 
 use std::{fs, io, rc::Rc, str::FromStr};
 
-use super::{Lock, TuneError, ops_of};
+use super::{Lock, TuneError, check_journals, ops_of};
 use crate::{
     CpuList, Root,
     journal::{Journal, JournalError, Purpose, Undo, undo_entries},
@@ -134,6 +134,7 @@ impl Lock {
     /// # Errors
     /// As [`keep_files`].
     pub fn keep_files(&self, root: &Root, files: &[NewFile]) -> Result<KeptFiles, TuneError> {
+        check_journals(root)?;
         Ok(change_files(root, |journal| create_each(journal, files))?)
     }
 

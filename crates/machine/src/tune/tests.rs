@@ -359,6 +359,45 @@ fn settings_without_an_effect_are_not_planned() {
     assert_eq!((reason("cpu.idle_states"), reason("kernel.timer_migration")), (None, None));
 }
 
+/// The values before an earlier change are in a journal that is cut off: nothing is changed on top of them.
+#[test]
+fn a_damaged_journal_stops_every_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::at(folder.path());
+    let put = |path: &str, text: &str| {
+        fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+        fs::write(root.path(path), text).unwrap();
+    };
+    put("sys/devices/system/cpu/online", "0");
+    put("proc/sys/kernel/numa_balancing", "1");
+    let only = vec!["memory.numa_balancing"];
+    let changes = || plan(&root, &Need { only: only.clone(), ..Need::default() }).unwrap().changes;
+    assert_eq!(keep(&root, &changes()).unwrap().applied.len(), 1);
+    let journals: Vec<_> = fs::read_dir(journal::folder(&root)).unwrap().flatten().map(|file| file.path()).collect();
+    let journal = journals.iter().find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
+    let whole = fs::read_to_string(journal).unwrap();
+    fs::write(journal, &whole[..whole.len() / 2]).unwrap();
+    put("proc/sys/kernel/numa_balancing", "1");
+
+    let files = unit("/usr/bin/punctual tune --yes");
+    let refused = [
+        keep(&root, &changes()).unwrap_err(),
+        apply(&root, &changes()).unwrap_err(),
+        keep_files(&root, &files).unwrap_err(),
+    ];
+    for error in refused.map(|error| error.to_string()) {
+        let name = journal.display().to_string();
+        assert!(error.contains(&name) && error.contains(&format!("`sudo rm {name}`")), "{error}");
+    }
+    assert_eq!(root.read("proc/sys/kernel/numa_balancing").as_deref(), Some("1"));
+    assert!(!root.exists(&files[0].path));
+    let reverted = revert(&root).unwrap();
+    assert!(reverted[0].put_back.failed[0].contains("is not a journal"), "{reverted:?}");
+
+    fs::write(journal, whole).unwrap();
+    assert_eq!(keep(&root, &changes()).unwrap().applied.len(), 1);
+}
+
 #[test]
 fn unfinished_journals_of_killed_processes_are_removed() {
     let fake = Fake::new();

@@ -314,8 +314,11 @@ fn done(tuned: &Tuned, kept: &Kept, (replaced, failed): (&[String], &[String]), 
     text
 }
 
-/// A line about killed runs whose changes remain: the plan takes their values for those of the user.
+/// A line about earlier changes that remain: the plan takes their values for those of the user.
 fn leftovers_line(options: &Tune, root: &Root) -> String {
+    if let Err(damaged) = tune::check_journals(root) {
+        return format!("--yes would refuse: {damaged}\n");
+    }
     let processes = journal::left_behind(root);
     let Some(first) = processes.first() else { return String::new() };
     let runs = match processes.len() {
