@@ -51,36 +51,127 @@ pub(crate) fn counts_on(root: &Root, on: &CpuList) -> BTreeMap<u32, u64> {
     numbered(&text).map(|(number, rest)| (number, count(rest))).collect()
 }
 
-/// The counts of all numbered interrupts at one time, from `/proc/stat`: a later reading of `/proc/interrupts` then shows the
-/// rate of each.
+/// Interrupts a second from one device above which a board is busy with them. A Raspberry Pi with a sound card on USB has
+/// about 300; one with a faulty driver had 5000.
+pub(crate) const STORM_PER_SECOND: f64 = 2000.0;
+
+/// The shortest time for which interrupts are counted.
+const SHORT: Duration = Duration::from_millis(200);
+/// The time for which they are counted if there are many, and the longest part of a longer time with a rate of its own.
+const PART: Duration = Duration::from_secs(1);
+/// Share of the limit of a storm from which on the short time is not enough: interrupts come in bursts, and a burst can
+/// begin or end in it.
+const SUSPICIOUS: f64 = 0.25;
+
+/// Numbered interrupts that are counted for some time.
 #[derive(Debug, Clone)]
-pub struct EarlierInterrupts {
+pub struct InterruptWatch {
+    readings: Vec<Counts>,
+}
+
+/// The counts of all numbered interrupts at one time, from `/proc/stat`.
+#[derive(Debug, Clone)]
+struct Counts {
     at: Instant,
     /// By number.
     counts: Vec<u64>,
 }
 
-impl EarlierInterrupts {
-    /// Reads the counts; `None` if they cannot be read.
+/// The number of interrupts in a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Counted {
+    pub count: u64,
+    pub time_s: f64,
+}
+
+impl InterruptWatch {
+    /// Begins to count; `None` if the counts cannot be read.
     #[must_use]
-    pub fn read(root: &Root) -> Option<Self> {
+    pub fn begin(root: &Root) -> Option<Self> {
+        Some(Self { readings: vec![Counts::read(root)?] })
+    }
+
+    /// Counts until `window` has passed since the beginning: each second of it, because a burst is lost in a long average.
+    /// Without `window` it is 0.2 s, or 1 s if a device then has so many interrupts that 0.2 s do not decide.
+    pub fn finish(&mut self, root: &Root, window: Option<Duration>) {
+        match window {
+            Some(window) => {
+                let parts = window.div_duration_f64(PART).ceil().max(1.0);
+                for part in 1..=parts as u32 {
+                    self.read_after(root, window.mul_f64(f64::from(part) / parts));
+                }
+            }
+            None => {
+                self.read_after(root, SHORT);
+                if self.is_suspicious(root) {
+                    self.readings.truncate(1);
+                    self.read_after(root, PART);
+                }
+            }
+        }
+    }
+
+    fn read_after(&mut self, root: &Root, since_begin: Duration) {
+        if let Some(first) = self.readings.first() {
+            thread::sleep(since_begin.saturating_sub(first.at.elapsed()));
+        }
+        self.readings.extend(Counts::read(root));
+    }
+
+    fn is_suspicious(&self, root: &Root) -> bool {
+        let numbers = self.readings.first().map_or(0, |first| first.counts.len());
+        let is_timer = |number: u32| {
+            // A timer of ARM is numbered, too.
+            let actions = root.not_kept().read(&format!("sys/kernel/irq/{number}/actions"));
+            actions.is_some_and(|actions| actions.ends_with("timer"))
+        };
+        (0..u32::try_from(numbers).unwrap_or(0))
+            .filter_map(|number| Some((number, self.busiest(number)?)))
+            .any(|(number, counted)| counted.per_second() >= STORM_PER_SECOND * SUSPICIOUS && !is_timer(number))
+    }
+
+    /// The busiest part of the time for this interrupt; `None` if it was not counted, e.g. because its device was set up
+    /// meanwhile.
+    pub(crate) fn busiest(&self, number: u32) -> Option<Counted> {
+        let number = usize::try_from(number).ok()?;
+        let parts = self.readings.windows(2).filter_map(|pair| {
+            let (before, after) = (&pair[0], &pair[1]);
+            let count = after.counts.get(number)?.checked_sub(*before.counts.get(number)?)?;
+            Some(Counted { count, time_s: after.at.checked_duration_since(before.at)?.as_secs_f64() })
+        });
+        parts.max_by(|one, other| one.per_second().total_cmp(&other.per_second()))
+    }
+
+    /// The number of parts of the time with a rate of their own.
+    pub(crate) fn parts(&self) -> usize {
+        self.readings.len().saturating_sub(1)
+    }
+}
+
+impl Counts {
+    fn read(root: &Root) -> Option<Self> {
         let at = Instant::now();
-        let stat = root.read("proc/stat")?;
+        // Each time anew.
+        let stat = root.not_kept().read("proc/stat")?;
         let all = stat.lines().find_map(|line| line.strip_prefix("intr "))?;
         // The first count is that of all interrupts.
         let counts = all.split(' ').skip(1).map(str::parse).collect::<Result<_, _>>().ok()?;
         Some(Self { at, counts })
     }
+}
 
-    /// Waits until `length` has passed since they were read.
-    pub fn wait(&self, length: Duration) {
-        thread::sleep(length.saturating_sub(self.at.elapsed()));
+impl Counted {
+    pub(crate) fn per_second(self) -> f64 {
+        self.count as f64 / self.time_s
     }
 
-    /// The interrupts of this number until `count` was read at `at`, and the time between, s.
-    pub(crate) fn until(&self, number: u32, count: u64, at: Instant) -> Option<(u64, f64)> {
-        let earlier = self.counts.get(usize::try_from(number).ok()?)?;
-        Some((count.checked_sub(*earlier)?, at.checked_duration_since(self.at)?.as_secs_f64()))
+    /// The rates a second between which the true one is with 95 % confidence, if the interrupts are independent: the limits
+    /// of a Poisson mean by Wilson and Hilferty, PNAS 17 (1931), 684.
+    pub(crate) fn interval_per_second(self) -> (f64, f64) {
+        const Z: f64 = 1.96;
+        let limit = |count: f64, z: f64| count * (1.0 - 1.0 / (9.0 * count) + z / (3.0 * count.sqrt())).powi(3);
+        let lower = if self.count == 0 { 0.0 } else { limit(self.count as f64, -Z) };
+        (lower / self.time_s, limit(self.count as f64 + 1.0, Z) / self.time_s)
     }
 }
 
@@ -140,19 +231,52 @@ fn numbered(text: &str) -> impl Iterator<Item = (u32, &str)> {
 mod tests {
     use super::*;
 
+    fn watch(parts: &[(&[u64], u64)]) -> InterruptWatch {
+        let begin = Instant::now();
+        let reading = |(counts, at_ms): &(&[u64], u64)| Counts {
+            at: begin + Duration::from_millis(*at_ms),
+            counts: counts.to_vec(),
+        };
+        InterruptWatch { readings: parts.iter().map(reading).collect() }
+    }
+
     #[test]
-    fn interrupts_since_a_reading_of_the_counts() {
+    fn the_busiest_part_counts() {
+        let watched = watch(&[(&[0, 90, 100], 0), (&[0, 95, 5100], 1000), (&[0, 80, 5100, 7], 2000)]);
+        assert_eq!((watched.busiest(2), watched.parts()), (Some(Counted { count: 5000, time_s: 1.0 }), 2));
+        assert_eq!(watched.busiest(1), Some(Counted { count: 5, time_s: 1.0 }), "then another one has this number");
+        assert_eq!((watched.busiest(3), watched.busiest(9)), (None, None), "set up meanwhile; does not exist");
+        assert_eq!(watch(&[(&[1], 0)]).busiest(0), None);
+    }
+
+    #[test]
+    fn the_interval_of_a_count_is_that_of_a_poisson_mean() {
+        // Garwood's exact limits: 0 to 3.689, 5.491 to 16.959 (rounded to 5.49, 16.96), 81.36 to 121.63.
+        for (count, lower, upper) in [(0, 0.0, 3.689), (10, 4.795, 18.39), (100, 81.36, 121.63)] {
+            let (low, high) = Counted { count, time_s: 0.5 }.interval_per_second();
+            assert!((low - lower * 2.0).abs() < 0.2 && (high - upper * 2.0).abs() < 0.2, "{count}: {low} {high}");
+        }
+    }
+
+    #[test]
+    fn only_many_interrupts_are_counted_for_longer() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
-        std::fs::create_dir(root.path("proc")).unwrap();
-        std::fs::write(root.path("proc/stat"), "cpu  1 2 3\nintr 190 0 90 100\nctxt 7\n").unwrap();
-        let earlier = EarlierInterrupts::read(&root).unwrap();
-        let later = earlier.at + Duration::from_millis(500);
-        assert_eq!(earlier.until(2, 1100, later), Some((1000, 0.5)));
-        assert_eq!(earlier.until(2, 99, later), None, "another interrupt has this number now");
-        assert_eq!(earlier.until(3, 5, later), None, "it was set up meanwhile");
-        std::fs::write(root.path("proc/stat"), "cpu  1 2 3\n").unwrap();
-        assert!(EarlierInterrupts::read(&root).is_none());
+        let put = |path: &str, text: &str| {
+            std::fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            std::fs::write(root.path(path), text).unwrap();
+        };
+        put("sys/kernel/irq/1/actions", "arch_timer\n");
+        assert!(!watch(&[(&[0, 0, 0], 0), (&[0, 9000, 99], 200)]).is_suspicious(&root), "a timer, and 495 a second");
+        assert!(watch(&[(&[0, 0, 0], 0), (&[0, 0, 101], 200)]).is_suspicious(&root));
+        assert!(InterruptWatch::begin(&root).is_none());
+        put("proc/stat", "cpu  1 2 3\nintr 190 0 90 100\nctxt 7\n");
+        let mut watched = InterruptWatch::begin(&root).unwrap();
+        watched.finish(&root, None);
+        assert_eq!((watched.parts(), watched.busiest(2).unwrap().count), (1, 0));
+        watched.readings.truncate(1);
+        watched.finish(&root, Some(Duration::from_millis(1100)));
+        assert_eq!(watched.parts(), 2, "of 0.55 s each");
     }
 
     const X86: &str = "           CPU0       CPU1\n  \

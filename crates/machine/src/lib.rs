@@ -70,7 +70,7 @@ pub use hold::{
     AwakeHold, GravityError, GravityHold, HoldError, IrqPriorityError, IrqPriorityHold, IrqSettings, MonitorHold,
     NicHold, NicHoldError, SamplesError, SamplesHold, SettingsWatch, SourceIrqError, SourceIrqHold, keep_gravity,
 };
-pub use interrupts::{EarlierInterrupts, Interrupts};
+pub use interrupts::{InterruptWatch, Interrupts};
 pub use journal::{JournalError, RestoreError, Restored};
 pub use kernel::{
     FAIR_SERVERS_OFF, has_fair_server, isolation_arguments, lacks_kernel_option, limits_realtime_threads,

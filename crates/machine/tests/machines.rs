@@ -17,7 +17,7 @@ use std::process::Command;
 
 use machine::topology::{caches_of, largest_cache_bytes};
 use machine::tune::{self, Need};
-use machine::{AwakeHold, Conditions, CpuError, CpuList, EarlierInterrupts, Root, facts, findings, usable_cpus};
+use machine::{AwakeHold, Conditions, CpuError, CpuList, InterruptWatch, Root, facts, findings, usable_cpus};
 use record::{Finding, FindingState};
 
 const NAMES: [&str; 14] = [
@@ -359,37 +359,44 @@ impl Made {
         Root::at(self.0.path())
     }
 
-    fn finding(&self, id: &str, earlier: Option<&EarlierInterrupts>) -> Finding {
+    fn finding(&self, id: &str, watched: Option<&InterruptWatch>) -> Finding {
         let root = self.root();
-        findings(&root, &facts(&root), None, earlier).into_iter().find(|finding| finding.id == id).unwrap()
+        findings(&root, &facts(&root), None, watched).into_iter().find(|finding| finding.id == id).unwrap()
     }
 }
 
 #[test]
 fn a_storm_that_has_just_begun_is_found() {
     let made = Made::new();
+    // `/proc/stat` counts what happened meanwhile, `/proc/interrupts` since boot.
+    let watch = |usb: u64, net: u64| {
+        let stat = |usb: u64, net: u64| {
+            made.write("proc/stat", format!("cpu  1 2 3 4 5 6 7 8\nintr 3000 0 {usb} {net}\n"));
+        };
+        stat(1000, 2000);
+        let mut watched = InterruptWatch::begin(&made.root()).unwrap();
+        stat(1000 + usb, 2000 + net);
+        watched.finish(&made.root(), None);
+        watched
+    };
     let interrupts = |usb: u64, net: u64| {
         let text = format!("      CPU0\n  1: {usb} GICv2 1 Level dwc2\n  2: {net} GICv2 2 Level eth0\n");
         made.write("proc/interrupts", text);
     };
-    made.write("proc/stat", "cpu  1 2 3 4 5 6 7 8\nintr 3000 0 1000 2000\n");
-    let earlier = EarlierInterrupts::read(&made.root());
-    interrupts(1_000_000_000, 2_000);
-    let storm = made.finding("irq.storm", earlier.as_ref());
+    interrupts(1_000, 2_000);
+    let storm = made.finding("irq.storm", Some(&watch(1_000_000_000, 0)));
     assert_eq!(storm.state, FindingState::Warn);
     assert!(storm.title.ends_with(" interrupts a second from dwc2, now"), "{storm:?}");
-    interrupts(1_000, 2_000);
-    let quiet = made.finding("irq.storm", earlier.as_ref());
+    assert!(storm.evidence.contains(" a second, 95 % confidence), dwc2"), "{storm:?}");
+    let quiet = made.finding("irq.storm", Some(&watch(0, 0)));
     assert_eq!(
         (quiet.state, &*quiet.title),
         (FindingState::Ok, "at most 2.0 interrupts a second from a device, on average since boot")
     );
     // It has ended, or nothing is known about now.
     interrupts(1_000, 9_000_000);
-    made.write("proc/stat", "cpu  1 2 3 4 5 6 7 8\nintr 3000 0 1000 9000000\n");
-    let ended = EarlierInterrupts::read(&made.root());
-    for earlier in [ended.as_ref(), None] {
-        let storm = made.finding("irq.storm", earlier);
+    for watched in [Some(&watch(0, 0)), None] {
+        let storm = made.finding("irq.storm", watched);
         assert_eq!(storm.title, "9000 interrupts a second from eth0, on average since boot");
     }
 }

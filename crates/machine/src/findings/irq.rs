@@ -9,13 +9,9 @@ use super::{
 };
 use crate::{
     CpuList, Unreadable,
-    interrupts::DeviceInterrupt,
+    interrupts::{Counted, DeviceInterrupt, InterruptWatch, STORM_PER_SECOND},
     tasks::{Realtime, Scheduled},
 };
-
-/// Interrupts a second from one device above which a board is busy with them. A Raspberry Pi with a sound card on USB has
-/// about 300; one with a faulty driver had 5000.
-const STORM_PER_SECOND: f64 = 2000.0;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -169,19 +165,35 @@ fn storm(context: &CheckContext) -> Finding {
     };
     // The timers of some boards are numbered, too.
     let is_device = |irq: &&DeviceInterrupt| !irq.handlers.is_empty() && !irq.handlers.ends_with("timer");
-    // Number and time, s, now and since boot. A storm may have begun or ended in between.
+    // A storm may have begun or ended since the boot.
+    let now = match context.watched.map(InterruptWatch::parts) {
+        Some(2..) => "in the busiest second",
+        _ => "now",
+    };
     let rates = devices.iter().filter(is_device).flat_map(|irq| {
-        let since_boot = (irq, irq.count, uptime_s, "on average since boot");
-        [Some(since_boot), context.since_earlier(irq).map(|(count, time_s)| (irq, count, time_s, "now"))]
+        let since_boot = Counted { count: irq.count, time_s: uptime_s };
+        let watched = context.watched.and_then(|watched| watched.busiest(irq.number));
+        [Some((irq, since_boot, "on average since boot")), watched.map(|counted| (irq, counted, now))]
     });
-    let rate = |(_, count, time_s, _): &(&DeviceInterrupt, u64, f64, &str)| *count as f64 / *time_s;
-    let Some(busiest) = rates.flatten().max_by(|one, other| rate(one).total_cmp(&rate(other))) else {
+    let busiest = rates.flatten().max_by(|(_, one, _), (_, other, _)| one.per_second().total_cmp(&other.per_second()));
+    let Some((busiest, counted, when)) = busiest else {
         return not_applicable(ID, "no device has an interrupt", "/proc/interrupts: no numbered line with a handler");
     };
-    let (busiest, count, time_s, when, rate) = (busiest.0, busiest.1, busiest.2, busiest.3, rate(&busiest));
-    let in_words = if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") };
-    let seconds = if time_s < 10.0 { format!("{time_s:.1}") } else { format!("{time_s:.0}") };
-    let read = format!("/proc/interrupts = {}: {count} in {seconds} s, {}", busiest.number, busiest.handlers);
+    let in_words = |rate: f64| if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") };
+    let (rate, in_seconds) = (counted.per_second(), in_words(counted.time_s));
+    // The average since boot is of so many that it needs no interval.
+    let interval = match context.watched.and_then(|watched| watched.busiest(busiest.number)) {
+        Some(watched) if watched == counted => {
+            let (low, high) = counted.interval_per_second();
+            format!(" ({} to {} a second, 95 % confidence)", in_words(low), in_words(high))
+        }
+        _ => String::new(),
+    };
+    let read = format!(
+        "/proc/interrupts = {}: {} in {in_seconds} s{interval}, {}",
+        busiest.number, counted.count, busiest.handlers
+    );
+    let in_words = in_words(rate);
     if rate < STORM_PER_SECOND {
         return ok(ID, format!("at most {in_words} interrupts a second from a device, {when}"), read);
     }

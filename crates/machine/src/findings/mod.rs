@@ -18,13 +18,13 @@ mod unreadable;
 
 pub(crate) use self::power::{pci_devices, usb_devices};
 
-use std::{cell::OnceCell, time::Instant};
+use std::cell::OnceCell;
 
 use record::{Finding, FindingState, Lasts, Machine};
 
 use crate::{
     CpuList, Root, Unreadable, cpus, facts,
-    interrupts::{self, DeviceInterrupt, EarlierInterrupts},
+    interrupts::{self, DeviceInterrupt, InterruptWatch},
     kernel::Config,
     root::Unread,
     tasks::{self as threads, Scheduled},
@@ -87,16 +87,16 @@ impl Check {
 /// twice, also not one that was read before through the same [`Root::at_once`].
 ///
 /// `limit_ns` is the largest lateness that the use of the machine tolerates, if it is known: a single cause may use a
-/// tenth of it. With `earlier` counts, interrupts are judged by their rate since then, too.
+/// tenth of it. With `watched` interrupts, they are judged by their rate in that time, too.
 #[must_use]
 pub fn findings(
     root: &Root,
     machine: &Machine,
     limit_ns: Option<u64>,
-    earlier: Option<&EarlierInterrupts>,
+    watched: Option<&InterruptWatch>,
 ) -> Vec<Finding> {
     let root = root.kept_at_once();
-    let context = CheckContext::new(&root, machine, limit_ns, earlier);
+    let context = CheckContext::new(&root, machine, limit_ns, watched);
     let mut findings: Vec<Finding> = checks().map(|check| check.finding(&context)).collect();
     if context.in_container() {
         // The rights of a container are set where it is started; everything else is set on the host.
@@ -128,21 +128,16 @@ struct CheckContext<'a> {
     limit_ns: Option<u64>,
     config: Shared<Option<Config>>,
     threads: Shared<Vec<Scheduled>>,
-    earlier: Option<&'a EarlierInterrupts>,
-    /// When they were read, and the interrupts of devices; `None` if they cannot be read.
-    interrupts: Shared<Option<(Instant, Vec<DeviceInterrupt>)>>,
+    watched: Option<&'a InterruptWatch>,
+    /// `None` if they cannot be read.
+    interrupts: Shared<Option<Vec<DeviceInterrupt>>>,
 }
 
 impl<'a> CheckContext<'a> {
-    fn new(
-        root: &'a Root,
-        machine: &'a Machine,
-        limit_ns: Option<u64>,
-        earlier: Option<&'a EarlierInterrupts>,
-    ) -> Self {
+    fn new(root: &'a Root, machine: &'a Machine, limit_ns: Option<u64>, watched: Option<&'a InterruptWatch>) -> Self {
         let (online, isolated) = Default::default();
         let (config, threads, interrupts) = Default::default();
-        Self { root, machine, online, isolated, limit_ns, config, threads, earlier, interrupts }
+        Self { root, machine, online, isolated, limit_ns, config, threads, watched, interrupts }
     }
 
     /// The online CPUs; empty if they cannot be read.
@@ -176,18 +171,7 @@ impl<'a> CheckContext<'a> {
 
     /// The interrupts of devices; `None` if they cannot be read.
     fn interrupts(&self) -> Option<&[DeviceInterrupt]> {
-        self.read_interrupts().map(|(_, devices)| devices.as_slice())
-    }
-
-    fn read_interrupts(&self) -> Option<&(Instant, Vec<DeviceInterrupt>)> {
-        self.interrupts.get(self.root, || Some((Instant::now(), interrupts::devices(self.root)?))).as_ref()
-    }
-
-    /// The number of times that an interrupt occurred since the earlier counts, and the time since then, s; `None` without
-    /// such counts.
-    fn since_earlier(&self, interrupt: &DeviceInterrupt) -> Option<(u64, f64)> {
-        let (at, _) = self.read_interrupts()?;
-        self.earlier?.until(interrupt.number, interrupt.count, *at)
+        self.interrupts.get(self.root, || interrupts::devices(self.root)).as_deref()
     }
 
     /// The finding if the threads of the kernel cannot be seen.

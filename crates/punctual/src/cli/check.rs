@@ -1,10 +1,10 @@
 //! Options of `check`.
 
-use std::path::PathBuf;
+use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Extent, OutputOptions, period};
+use super::{Extent, OutputOptions, duration, period};
 
 /// Options of `check`.
 #[derive(Debug, Args)]
@@ -37,6 +37,11 @@ pub struct CheckMachine {
     /// The exit status is 2 if a finding is this bad. `warn` includes `fail`. A setting that cannot be read is neither.
     #[arg(long, value_name = "STATE", default_value = "fail")]
     pub fail_on: FailOn,
+    /// Count interrupts this long [default: 200ms; 1s if many].
+    ///
+    /// 100ms to 1h. Each second has a rate of its own, so that bursts are found. irq.storm reports the busiest second.
+    #[arg(long, value_name = "TIME", value_parser = storm_window, conflicts_with = "root")]
+    pub storm_window: Option<u64>,
     /// Check the machine in this folder [default: this one].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
@@ -49,6 +54,11 @@ pub struct CheckMachine {
     /// The extent of the printed result.
     #[command(flatten)]
     pub extent: Extent,
+}
+
+fn storm_window(text: &str) -> Result<u64, String> {
+    const NS: RangeInclusive<u64> = 100_000_000..=3_600_000_000_000;
+    duration(text).and_then(|ns| if NS.contains(&ns) { Ok(ns) } else { Err("it must be 100ms to 1h".to_owned()) })
 }
 
 /// The state of a finding that makes the exit status 2.

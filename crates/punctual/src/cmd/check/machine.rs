@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use analysis::{Profile, format_ns, nearest};
-use machine::{Check, EarlierInterrupts, PUNCTUAL};
+use machine::{Check, InterruptWatch, PUNCTUAL};
 use record::{Finding, FindingState, Machine, Outcome, Record, USE_MEASURED};
 use report::{export::Format, terminal::CheckCommands};
 use serde_json::{Value, json};
@@ -16,8 +16,6 @@ use crate::{
     output::{self, Export, command_of},
 };
 
-/// Time for which interrupts are counted; the smallest storm has 400 in it.
-const INTERRUPTS_COUNTED: Duration = Duration::from_millis(200);
 /// Findings that matter to the users of a sound card only.
 const SOUND: &str = "sound.";
 
@@ -28,13 +26,13 @@ pub fn run(options: &CheckMachine) -> anyhow::Result<u8> {
         None => None,
     };
     let root = output::root(options.root.as_ref())?.at_once();
-    let earlier = root.is_system().then(|| EarlierInterrupts::read(&root)).flatten();
+    let mut watched = root.is_system().then(|| InterruptWatch::begin(&root)).flatten();
     let machine = ::machine::facts(&root);
     let limit_ns = profile.as_ref().and_then(|profile| u64::try_from(profile.limit_ns).ok());
-    if let Some(earlier) = &earlier {
-        earlier.wait(INTERRUPTS_COUNTED);
+    if let Some(watched) = &mut watched {
+        watched.finish(&root, options.storm_window.map(Duration::from_nanos));
     }
-    let mut findings = ::machine::findings(&root, &machine, limit_ns, earlier.as_ref());
+    let mut findings = ::machine::findings(&root, &machine, limit_ns, watched.as_ref());
     if let Some(profile) = &profile {
         judge_for(&mut findings, profile, &machine);
     }
