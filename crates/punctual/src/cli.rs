@@ -224,7 +224,7 @@ pub enum Command {
     ///
     /// Examples:
     ///   punctual snapshot
-    ///   sudo punctual snapshot board.tar.gz
+    ///   sudo punctual snapshot -o board.tar.zst
     #[command(verbatim_doc_comment)]
     Snapshot(Snapshot),
     /// Play models of guitar amplifiers: NAM, GuitarML, AIDA-X.

@@ -67,6 +67,14 @@ pub fn command_of(words: &[&str], named: &[(&str, Option<&str>)]) -> String {
 /// The machine recorded in a folder, or without one this machine.
 pub fn root(folder: Option<&PathBuf>) -> anyhow::Result<Root> {
     let Some(folder) = folder else { return Ok(Root::system()) };
+    let name = folder.to_string_lossy();
+    if let Some(unpacked) = [".tar.gz", ".tar.zst"].iter().find_map(|ending| name.strip_suffix(ending)) {
+        let [to, archive] = [unpacked, &name].map(|word| record::shell::command(&[word]));
+        anyhow::bail!(
+            "{name} is an archive: unpack it with `mkdir {to} && tar xf {archive} -C {to}`, and use --root {to}"
+        );
+    }
+    fs::read_dir(folder).with_context(|| format!("cannot read the machine in {name}"))?;
     anyhow::ensure!(
         // A folder of `check nic --keep-answers` may have only these answers.
         ["proc", "sys", "netlink"].iter().any(|part| folder.join(part).is_dir()),

@@ -131,9 +131,9 @@ pub struct Machine {
 /// Options of `snapshot`.
 #[derive(Debug, Args)]
 pub struct Snapshot {
-    /// Write this archive.
-    #[arg(value_name = "FILE.tar.gz", default_value = "machine.tar.gz")]
-    pub file: PathBuf,
+    /// Write this archive, .tar.gz or .tar.zst.
+    #[arg(long, short, value_name = "FILE", default_value = "machine.tar.gz")]
+    pub output: PathBuf,
     /// Copy the machine in this folder [default: this one].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
