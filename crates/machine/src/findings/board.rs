@@ -4,7 +4,7 @@ use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, fail, files, not_applicable, ok, unknown, warn, without};
 use crate::{
-    Unreadable,
+    Root, Unreadable,
     tune::firmware::{self, Radio},
 };
 
@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "board.throttled",
         subject: "under-voltage and heat of a Raspberry Pi",
-        source: "https://www.raspberrypi.com/documentation/computers/os.html, get_throttled",
+        source: "https://www.raspberrypi.com/documentation/computers/os.html, get_throttled; Linux, Documentation/hwmon/raspberrypi-hwmon.rst",
         run: throttled,
     },
     Check {
@@ -57,13 +57,22 @@ fn throttled(context: &CheckContext) -> Finding {
     if let Some(finding) = no_board(context, ID) {
         return finding;
     }
+    let supply = supply_alarm(context.root);
+    if let Some((path, alarm)) = supply.as_ref().filter(|(_, alarm)| alarm == "1") {
+        return fail(ID, "now: under-voltage", evidence(path, alarm)).because(SUPPLY_WHY, SUPPLY_REMEDY);
+    }
     let is_pi = context.machine.model.as_deref().is_some_and(|model| model.contains("Raspberry Pi"));
-    let value = match context.root.try_read(PATH) {
-        Ok(value) => value,
-        Err(Unreadable::Absent) if !is_pi => {
+    let value = match (context.root.try_read(PATH), supply) {
+        (Ok(value), _) => value,
+        // The driver shows the last two seconds only.
+        (Err(Unreadable::Absent), Some((path, alarm))) if alarm == "0" => {
+            let title = "no under-voltage now; earlier, and heat: `vcgencmd get_throttled` shows them";
+            return unknown(ID, title, evidence(&path, &alarm));
+        }
+        (Err(Unreadable::Absent), None) if !is_pi => {
             return not_applicable(ID, "not a Raspberry Pi", without(PATH, Unreadable::Absent));
         }
-        Err(why) => {
+        (Err(why), _) => {
             return unknown(
                 ID,
                 "state of the power supply not readable; `vcgencmd get_throttled` shows it",
@@ -79,13 +88,27 @@ fn throttled(context: &CheckContext) -> Finding {
         let set = THROTTLED.iter().filter(|(bit, _)| bits >> (bit + shift) & 1 == 1);
         set.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
     };
-    const WHY: &str = "The firmware lowers the frequency of all CPUs while the supply is weak or the chip is hot, for seconds at a time.";
-    const REMEDY: &str = "use the power supply that is made for the board, and a heat sink or fan";
     match (named(0), named(16)) {
-        (now, _) if !now.is_empty() => fail(ID, format!("now: {now}"), read).because(WHY, REMEDY),
-        (_, past) if !past.is_empty() => warn(ID, format!("since boot: {past}"), read).because(WHY, REMEDY),
+        (now, _) if !now.is_empty() => fail(ID, format!("now: {now}"), read).because(SUPPLY_WHY, SUPPLY_REMEDY),
+        (_, past) if !past.is_empty() => {
+            warn(ID, format!("since boot: {past}"), read).because(SUPPLY_WHY, SUPPLY_REMEDY)
+        }
         _ => ok(ID, "neither under-voltage nor heat since boot", read),
     }
+}
+
+const SUPPLY_WHY: &str =
+    "The firmware lowers the frequency of all CPUs while the supply is weak or the chip is hot, for seconds at a time.";
+const SUPPLY_REMEDY: &str = "use the power supply that is made for the board, and a heat sink or fan";
+
+/// The alarm of the driver `raspberrypi-hwmon`, with its path: `1` if the supply was too weak in the last two seconds
+/// (Linux, Documentation/hwmon/raspberrypi-hwmon.rst).
+fn supply_alarm(root: &Root) -> Option<(String, String)> {
+    const FOLDER: &str = "sys/class/hwmon";
+    let devices = root.list(FOLDER).into_iter();
+    let is_supply = |name: &String| root.read(&format!("{FOLDER}/{name}/name")).as_deref() == Some("rpi_volt");
+    let path = devices.into_iter().find(is_supply).map(|name| format!("{FOLDER}/{name}/in0_lcrit_alarm"))?;
+    Some((path.clone(), root.read(&path)?))
 }
 
 fn leds(context: &CheckContext) -> Finding {
@@ -212,6 +235,35 @@ mod tests {
     use record::FindingState;
 
     use crate::{Root, facts, findings};
+
+    #[test]
+    fn the_alarm_of_the_supply_counts_without_the_file_of_the_firmware() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let root = Root::at(folder.path());
+        let state = || {
+            let found = findings(&root, &facts(&root), None, None);
+            let finding = found.into_iter().find(|finding| finding.id == "board.throttled").unwrap();
+            (finding.state, finding.evidence)
+        };
+        put("proc/device-tree/model", "Raspberry Pi 5 Model B Rev 1.0\0");
+        assert_eq!(state().0, FindingState::Unknown);
+        put("sys/class/hwmon/hwmon0/name", "cpu_thermal\n");
+        put("sys/class/hwmon/hwmon1/name", "rpi_volt\n");
+        put("sys/class/hwmon/hwmon1/in0_lcrit_alarm", "0\n");
+        let read = |value| format!("/sys/class/hwmon/hwmon1/in0_lcrit_alarm = {value}");
+        assert_eq!(state(), (FindingState::Unknown, read(0)), "the firmware may have slowed the CPUs before");
+        put("sys/class/hwmon/hwmon1/in0_lcrit_alarm", "1\n");
+        assert_eq!(state(), (FindingState::Fail, read(1)));
+        put("sys/devices/platform/soc/soc:firmware/get_throttled", "0\n");
+        assert_eq!(state(), (FindingState::Fail, read(1)));
+        put("sys/class/hwmon/hwmon1/in0_lcrit_alarm", "0\n");
+        assert_eq!(state().0, FindingState::Ok);
+    }
 
     /// A Raspberry Pi whose own radios are off, with a Wi-Fi adapter on USB.
     #[test]
