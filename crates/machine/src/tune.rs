@@ -34,7 +34,7 @@ use thiserror::Error;
 pub use self::{
     apply::{Kept, Lock, Refused, TuneError, Tuning, apply, changed_since, check_journals, in_force, keep, revert},
     boot::{Boot, boot, by_hand, steps_for},
-    files::{KeptFiles, NewFile, Service, drop_in, keep_files, search_unit, unit},
+    files::{KeptFiles, NewFile, Service, drop_in, keep_files, search_unit, unit, without_effect},
     firmware::{AdvisedLine, Firmware, firmware},
     table::{DEFINITIONS, Definition},
 };
@@ -167,12 +167,13 @@ impl Setting {
         self.changes().next().is_none()
     }
 
-    /// The values of several writes in one text, each value once: `powersave`, `800000, 1000000`.
+    /// The values of several writes in one text, each value once: `powersave`, `800000, 1000000`. In words where the value of
+    /// the kernel has another meaning than it seems.
     #[must_use]
     pub fn values(writes: &[&Write], value: impl Fn(&Write) -> &str) -> String {
-        let mut values: Vec<&str> = writes.iter().map(|write| value(write)).collect();
+        let mut values: Vec<String> = writes.iter().map(|write| write.target.in_words(value(write))).collect();
         let mut seen = std::collections::HashSet::new();
-        values.retain(|value| seen.insert(*value));
+        values.retain(|value| seen.insert(value.clone()));
         match values.as_slice() {
             [first, second, third, _, ..] => format!("{first}, {second}, {third}, ..."),
             _ => values.join(", "),
@@ -224,6 +225,21 @@ pub enum Target {
         /// The value that it gets.
         to: Value,
     },
+}
+
+impl Target {
+    /// A value of this target, in words where the value alone says little.
+    #[must_use]
+    pub fn in_words(&self, value: &str) -> String {
+        match (self, value) {
+            (Self::File(path), "0") if path.ends_with("/pm_qos_resume_latency_us") => "no limit".to_owned(),
+            (Self::File(path), "n/a") if path.ends_with("/pm_qos_resume_latency_us") => "no idle state".to_owned(),
+            (Self::File(path), us) if path.ends_with("/pm_qos_resume_latency_us") => format!("{us} us"),
+            (Self::Programs(_), programs::NONE) => "free of programs".to_owned(),
+            (Self::Programs(_), cpus) => format!("programs on {cpus}"),
+            _ => value.to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for Target {

@@ -180,12 +180,23 @@ pub(crate) fn blocks(proof: &Proof) -> (usize, usize) {
     (halves, proof.rounds.len() / ROUNDS as usize - halves)
 }
 
-/// What remains to be done, as a sentence; empty if nothing.
+/// A sentence if the search is not finished; else empty.
 pub(crate) fn ending(proof: &Proof) -> &'static str {
     match proof.state {
         State::Complete => "",
-        _ => "The search is not finished. Continue it with the same command and --resume.",
+        _ => "The search is not finished.",
     }
+}
+
+/// The command that runs the search again, or the rest of it.
+pub(crate) fn command(proof: &Proof) -> String {
+    let mut words = proof.command.clone();
+    if proof.state != State::Complete && !words.is_empty() && !words.iter().any(|word| word == "--resume") {
+        // The words after `--` are those of the measurement.
+        let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+        words.insert(end, "--resume".to_owned());
+    }
+    record::shell::command(&words)
 }
 
 /// The figure to show of an effect: the first one that certainly differs in the direction of the judgement, else the first

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{CpuList, Root, cpus, isolation_arguments};
+use crate::{CpuList, Root, cpus, isolation_arguments, topology};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,25 +43,53 @@ pub fn steps_for(root: &Root, arguments: String) -> Boot {
     Boot { arguments, loader, steps }
 }
 
-/// Steps for the user, because of programs that change settings themselves.
+/// Steps for the user, for what no setting changes: a core that other work shares, and a running irqbalance. `cpus` are
+/// those for real-time work.
 #[must_use]
 pub fn by_hand(root: &Root, cpus: &CpuList) -> Vec<String> {
+    shared_cores(root, cpus).into_iter().chain(irq_balance(root, cpus)).collect()
+}
+
+/// The cores of `cpus` whose other threads are online.
+fn shared_cores(root: &Root, cpus: &CpuList) -> Vec<String> {
+    let online = cpus::online_cpus(root);
+    let core = |cpu: u32| topology::core_of(root, cpu).map(|core| core.intersection(&online)).unwrap_or_default();
+    let mut cores: Vec<CpuList> = cpus.iter().map(core).filter(|core| core.len() > 1).collect();
+    cores.dedup();
+    let mut steps = Vec::new();
+    for core in cores {
+        let (own, others) = (core.intersection(cpus), core.difference(cpus));
+        if own.len() > 1 {
+            steps.push(format!("{} share one core, so each delays the other: use only one of them", own.in_words()));
+        }
+        if !others.is_empty() {
+            let files = others.iter().map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/online"));
+            let files = files.collect::<Vec<_>>().join(" ");
+            steps.push(format!(
+                "work on {} delays {}, which share a core (SMT): keep it idle, or until the next boot: echo 0 | sudo tee \
+                 {files}   # undo: echo 1",
+                others.in_words(),
+                own.in_words()
+            ));
+        }
+    }
+    steps
+}
+
+fn irq_balance(root: &Root, cpus: &CpuList) -> Option<String> {
     let runs = root.list("proc").into_iter().any(|pid| {
         pid.bytes().all(|byte| byte.is_ascii_digit())
             && root.read(&format!("proc/{pid}/comm")).as_deref() == Some("irqbalance")
     });
-    if !runs {
-        return Vec::new();
-    }
     let file =
         if root.exists("etc/sysconfig/irqbalance") { "etc/sysconfig/irqbalance" } else { "etc/default/irqbalance" };
-    vec![match cpus.is_empty() {
+    runs.then(|| match cpus.is_empty() {
         true => "irqbalance moves interrupts: sudo systemctl stop irqbalance".to_owned(),
         false => format!(
             "irqbalance moves interrupts: echo IRQBALANCE_BANNED_CPULIST={cpus} | sudo tee -a /{file}; sudo systemctl \
              restart irqbalance"
         ),
-    }]
+    })
 }
 
 /// The boot loader of this machine, with the steps to add arguments.
@@ -193,6 +221,33 @@ mod tests {
         );
         assert!(line(&[("usr/sbin/grubby", ""), grub]).1.starts_with("sudo grubby --update-kernel=ALL"));
         assert_eq!(line(&[]), ("none", format!("add to the kernel's arguments in your boot loader: {ALL}")));
+    }
+
+    #[test]
+    fn cores_that_other_work_shares_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let put = |path: &str, text: &str| {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        };
+        put("sys/devices/system/cpu/online", "0-7");
+        for cpu in 0..8 {
+            let (one, other) = (cpu % 4, cpu % 4 + 4);
+            put(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), &format!("{one},{other}"));
+        }
+        let steps = |cpus: &str| by_hand(&root, &cpus.parse().unwrap());
+        assert_eq!(
+            steps("2"),
+            [
+                "work on CPU 6 delays CPU 2, which share a core (SMT): keep it idle, or until the next boot: echo 0 | sudo \
+              tee /sys/devices/system/cpu/cpu6/online   # undo: echo 1"
+            ]
+        );
+        assert_eq!(steps("2,6"), ["CPUs 2,6 share one core, so each delays the other: use only one of them"]);
+        assert_eq!(steps("2-3").len(), 2);
+        put("sys/devices/system/cpu/online", "0-5");
+        assert!(steps("2-3").is_empty() && steps("").is_empty(), "the siblings are offline");
     }
 
     #[test]

@@ -74,6 +74,43 @@ pub fn drop_in(service: &Service, cpus: Option<&CpuList>) -> NewFile {
     NewFile { path: format!("{FOLDER}/{name}.service.d/{DROP_IN}"), text }
 }
 
+/// The folders with units of the system (systemd.unit(5)), and of the services that each user has.
+const SYSTEM_UNITS: [&str; 7] = [
+    FOLDER,
+    "run/systemd/system",
+    "run/systemd/generator",
+    "run/systemd/generator.late",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "lib/systemd/system",
+];
+const USER_UNITS: [&str; 4] =
+    ["etc/systemd/user", "usr/local/lib/systemd/user", "usr/lib/systemd/user", "lib/systemd/user"];
+
+/// The reason why the drop-in of a service has no effect on this machine; `None` if it has one.
+#[must_use]
+pub fn without_effect(root: &Root, service: &Service) -> Option<String> {
+    let Service { name, .. } = service;
+    // `jackd@alice.service` is made from `jackd@.service`.
+    let template = name.split_once('@').map(|(before, _)| format!("{before}@"));
+    let names = [Some(name.clone()), template];
+    let is_in = |folders: &[&str]| {
+        let mut names = names.iter().flatten();
+        names.any(|name| folders.iter().any(|folder| root.exists(&format!("{folder}/{name}.service"))))
+    };
+    match (is_in(&SYSTEM_UNITS), is_in(&USER_UNITS)) {
+        (true, _) => None,
+        (false, true) => Some(format!(
+            "{name} is a service of users, which a file of the system does not schedule: give the user the right instead, see \
+             `punctual setup`"
+        )),
+        (false, false) => Some(format!(
+            "this machine has no unit {name}.service, so its file has no effect: `systemctl list-unit-files --type service` lists \
+             them"
+        )),
+    }
+}
+
 /// The unit that runs a command at each boot, and the file that makes systemd start it.
 #[must_use]
 pub fn unit(command: &str) -> [NewFile; 2] {
@@ -261,6 +298,21 @@ mod tests {
         assert_eq!(others, [format!("/{ENABLED}: there is one that tune did not create: edit it, or remove it first")]);
         assert!(revert(&root).unwrap()[0].put_back.changed_since.is_empty());
         assert_eq!(root.read(ENABLED).as_deref(), Some("mine"));
+    }
+
+    #[test]
+    fn a_service_that_does_not_exist_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for path in
+            ["usr/lib/systemd/system/jackd@.service", "etc/systemd/system/a.service", "usr/lib/systemd/user/b.service"]
+        {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), "").unwrap();
+        }
+        let why = |name: &str| without_effect(&root, &name.parse().unwrap()).unwrap_or_default();
+        assert_eq!(["jackd@alice:70", "a", "a.service"].map(why), ["", "", ""]);
+        assert!(why("b").contains("a service of users") && why("jackd").contains("no unit jackd.service"));
     }
 
     #[test]

@@ -34,6 +34,8 @@ struct Tuned {
     firmware: Option<Firmware>,
     by_hand: Vec<String>,
     files: Vec<NewFile>,
+    /// Files that have no effect, with the reason.
+    without_effect: Vec<String>,
 }
 
 pub fn run(options: &Tune) -> anyhow::Result<u8> {
@@ -77,10 +79,11 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
         (None, KeptFiles::default())
     };
     if options.output.json {
-        let Tuned { plan, boot, firmware, by_hand, files } = &tuned;
+        let Tuned { plan, boot, firmware, by_hand, files, without_effect } = &tuned;
         let (applied, refused) = kept.as_ref().map(|kept| (&kept.applied, &kept.refused)).unzip();
         let json = json!({
             "plan": plan, "boot": boot, "firmware": firmware, "by_hand": by_hand, "files": files,
+            "without_effect": without_effect,
             "applied": applied, "refused": refused, "files_failed": failed, "killed_runs": journal::left_behind(&root),
         });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
@@ -131,7 +134,8 @@ fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
         files.extend(tune::unit(&command_at_boot()?));
     }
     let (boot, firmware) = (tune::boot(root, &cpus), tune::firmware(root, &plan));
-    Ok(Tuned { plan, boot, firmware, by_hand: tune::by_hand(root, &cpus), files })
+    let without_effect = options.service.iter().filter_map(|service| tune::without_effect(root, service)).collect();
+    Ok(Tuned { plan, boot, firmware, by_hand: tune::by_hand(root, &cpus), files, without_effect })
 }
 
 fn revert(options: &Tune, root: &Root) -> anyhow::Result<u8> {
@@ -150,7 +154,7 @@ fn revert(options: &Tune, root: &Root) -> anyhow::Result<u8> {
 
 /// The answer on one screen.
 fn short(tuned: &Tuned, in_force: usize, undo: &str) -> anyhow::Result<String> {
-    let Tuned { plan, boot, firmware, by_hand, files } = tuned;
+    let Tuned { plan, boot, firmware, by_hand, files, without_effect } = tuned;
     let mut text = String::new();
     for not in plan.not_here.iter().filter(|not| not.is_named) {
         let _ = writeln!(text, "{} cannot be changed: {}", not.id, not.reason);
@@ -178,6 +182,7 @@ fn short(tuned: &Tuned, in_force: usize, undo: &str) -> anyhow::Result<String> {
     for file in files {
         let _ = writeln!(text, "  creates /{}", file.path);
     }
+    without_effect.iter().for_each(|why| text += &format!("  but {why}\n"));
     if in_force > 0 {
         let values = record::counted(in_force as u64, "value");
         let _ = writeln!(text, "An earlier tune is in force ({values}): {undo}");
@@ -220,12 +225,13 @@ fn values(setting: &Setting) -> (String, String) {
 
 /// Everything about each setting.
 fn full(tuned: &Tuned) -> anyhow::Result<String> {
-    let Tuned { plan, boot, firmware, by_hand, files } = tuned;
+    let Tuned { plan, boot, firmware, by_hand, files, without_effect } = tuned;
     let mut text = String::new();
     for setting in &plan.changes {
         let _ = writeln!(text, "{}: {}", setting.id, setting.name);
         for write in setting.changes() {
-            let _ = writeln!(text, "  {}: {} -> {}", write.target, write.from, write.to);
+            let [from, to] = [&write.from, &write.to].map(|value| write.target.in_words(value));
+            let _ = writeln!(text, "  {}: {from} -> {to}", write.target);
         }
         let Setting { effect, risk, source, .. } = setting;
         let _ = writeln!(text, "  effect  {effect}\n  risk    {risk}\n  lasts   until --revert or the next boot");
@@ -258,6 +264,7 @@ fn full(tuned: &Tuned) -> anyhow::Result<String> {
         let _ = writeln!(text, "Creates /{}:", file.path);
         file.text.lines().for_each(|line| text += &format!("  {line}\n"));
     }
+    without_effect.iter().for_each(|why| text += &format!("But {why}\n"));
     if let Some(boot) = boot {
         let loader = boot.loader.unwrap_or("unknown boot loader");
         let _ = writeln!(text, "Kernel arguments ({loader}), which tune never writes:");
@@ -304,6 +311,7 @@ fn done(tuned: &Tuned, kept: &Kept, (replaced, failed): (&[String], &[String]), 
         let word = if replaced.contains(&file.path) { "replaced" } else { "created" };
         let _ = writeln!(text, "  {word} /{}", file.path);
     }
+    tuned.without_effect.iter().for_each(|why| text += &format!("  but {why}\n"));
     failed.iter().for_each(|text_of_one| text += &format!("  not created: {text_of_one}\n"));
     if !created.is_empty() {
         text += "next   sudo systemctl daemon-reload, then restart the services concerned\n";
