@@ -37,9 +37,9 @@ pub struct CheckMachine {
     /// The exit status is 2 if a finding is this bad. `warn` includes `fail`. A setting that cannot be read is neither.
     #[arg(long, value_name = "STATE", default_value = "fail")]
     pub fail_on: FailOn,
-    /// Count interrupts this long [default: 200ms; 1s if many].
+    /// Count interrupts this long [default: 200ms].
     ///
-    /// 100ms to 1h. Each second has a rate of its own, so that bursts are found. irq.storm reports the busiest second.
+    /// 100ms to 1h; the default is 1s if a device has many interrupts. Each second has a rate of its own, so that bursts are found. irq.storm reports the busiest second.
     #[arg(long, value_name = "TIME", value_parser = storm_window, conflicts_with = "root")]
     pub storm_window: Option<u64>,
     /// Check the machine in this folder [default: this one].

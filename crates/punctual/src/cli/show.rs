@@ -131,7 +131,7 @@ pub struct Machine {
 /// Options of `snapshot`.
 #[derive(Debug, Args)]
 pub struct Snapshot {
-    /// Write this archive, .tar.gz or .tar.zst.
+    /// Write .tar.gz or .tar.zst.
     #[arg(long, short, value_name = "FILE", default_value = "machine.tar.gz")]
     pub output: PathBuf,
     /// Copy the machine in this folder [default: this one].
