@@ -130,6 +130,6 @@ fn online_files(cpus: &CpuList) -> String {
     cpus.iter().map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect::<Vec<_>>().join(" ")
 }
 
-fn with_verb(cpus: &CpuList) -> String {
+pub(crate) fn with_verb(cpus: &CpuList) -> String {
     format!("{} {}", cpus.in_words(), if cpus.len() == 1 { "is" } else { "are" })
 }

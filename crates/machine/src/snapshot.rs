@@ -38,6 +38,8 @@ impl Snapshot {
             .into_iter()
             .filter_map(|(path, read)| Some((anonymous(&path, &names), cleaned(&path, &read.ok()?, &names)?)))
             .collect();
+        // A folder that was read as a file is no file.
+        let listed: BTreeSet<String> = seen.folders.keys().cloned().collect();
         let named = seen.folders.into_iter().flat_map(|(folder, names)| {
             let of_folder: Vec<String> = names.iter().map(|name| format!("{folder}/{name}")).collect();
             of_folder.into_iter().chain([folder])
@@ -47,7 +49,8 @@ impl Snapshot {
         let mut folders: BTreeSet<String> =
             folders.map(|path| anonymous(&path, &names)).filter(|path| !files.contains_key(path)).collect();
         let mut links = seen.links;
-        for path in seen.unread.iter().map(|path| anonymous(path, &names)) {
+        let unread = seen.unread.iter().filter(|path| !listed.contains(*path));
+        for path in unread.map(|path| anonymous(path, &names)) {
             // A folder that cannot be listed may have files that can be read.
             let below = format!("{path}/");
             let has_content = files.keys().chain(&folders).any(|other| other.starts_with(&below));

@@ -235,8 +235,8 @@ impl Target {
             (Self::File(path), "0") if path.ends_with("/pm_qos_resume_latency_us") => "no limit".to_owned(),
             (Self::File(path), "n/a") if path.ends_with("/pm_qos_resume_latency_us") => "no idle state".to_owned(),
             (Self::File(path), us) if path.ends_with("/pm_qos_resume_latency_us") => format!("{us} us"),
-            (Self::Programs(_), programs::NONE) => "free of programs".to_owned(),
-            (Self::Programs(_), cpus) => format!("programs on {cpus}"),
+            (Self::Programs(_), programs::NONE) => "free".to_owned(),
+            (Self::Programs(_), _) => "in use".to_owned(),
             _ => value.to_owned(),
         }
     }
@@ -303,7 +303,7 @@ pub enum PlanError {
     #[error("{} cannot be changed: {}", .0.id, .0.reason)]
     NotHere(NotHere),
     /// A CPU does not exist or is offline.
-    #[error("CPUs {0} are not online here: see /sys/devices/system/cpu/online")]
+    #[error("{} not online here: see /sys/devices/system/cpu/online", cpus::with_verb(.0))]
     Cpus(CpuList),
 }
 

@@ -74,7 +74,11 @@ pub fn root(folder: Option<&PathBuf>) -> anyhow::Result<Root> {
             "{name} is an archive: unpack it with `mkdir {to} && tar xf {archive} -C {to}`, and use --root {to}"
         );
     }
-    fs::read_dir(folder).with_context(|| format!("cannot read the machine in {name}"))?;
+    if let Err(error) = fs::read_dir(folder)
+        && error.kind() == io::ErrorKind::PermissionDenied
+    {
+        anyhow::bail!("cannot read the machine in {name} ({error}): run as root, or as its owner");
+    }
     anyhow::ensure!(
         // A folder of `check nic --keep-answers` may have only these answers.
         ["proc", "sys", "netlink"].iter().any(|part| folder.join(part).is_dir()),

@@ -2,6 +2,7 @@
 
 use record::Finding;
 
+use super::host::hypervisor_evidence;
 use super::{
     Check, CheckContext, Explain, evidence, fail, latency_request, not_applicable, ok, unknown, warn, without,
 };
@@ -373,7 +374,7 @@ fn throttled(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.throttled";
     const THERMAL: &str = "sys/class/thermal";
     if context.is_guest() {
-        return unknown(ID, "the heat of the host is not visible from this guest", context.evidence(THERMAL));
+        return unknown(ID, "the heat of the host is not visible from this guest", hypervisor_evidence(context));
     }
     let cooled = crate::conditions::cooling(context.root);
     if let Some((device, step)) = cooled.iter().next() {

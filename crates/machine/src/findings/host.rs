@@ -40,7 +40,7 @@ fn hypervisor(context: &CheckContext) -> Finding {
     }
 }
 
-fn hypervisor_evidence(context: &CheckContext) -> String {
+pub(super) fn hypervisor_evidence(context: &CheckContext) -> String {
     let flags = context.root.read("proc/cpuinfo").unwrap_or_default();
     match flags.lines().find(|line| line.starts_with("flags")) {
         Some(flags) if flags.split_whitespace().any(|flag| flag == "hypervisor") => {

@@ -73,7 +73,8 @@ impl Check {
         let is_content = matches!(finding.state, FindingState::Ok | FindingState::NotApplicable);
         match unread.first() {
             Some(Unread { path, why }) if is_content => {
-                unknown(self.id, "not everything that decides this is readable", without(path, *why))
+                let remedy = if *why == Unreadable::Forbidden { ": run as root" } else { "" };
+                unknown(self.id, format!("not everything that decides this is readable{remedy}"), without(path, *why))
             }
             _ => finding,
         }

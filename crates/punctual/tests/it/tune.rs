@@ -143,7 +143,7 @@ fn mistakes_and_a_second_tune_change_nothing() {
         assert_eq!(output.status.code(), Some(status), "{arguments}: {text}");
         assert!(text.contains(expected), "{arguments}: {text}");
     };
-    refused("--yes --cpus 7", 64, "CPUs 7 are not online here");
+    refused("--yes --cpus 7", 64, "CPU 7 is not online here");
     refused("--yes --setting cpu.governor=fast", 64, "it offers performance powersave");
     refused("--yes --only cpu.gover", 64, "unknown setting `cpu.gover`");
     refused("--yes --setting cpu.frequency", 64, "it needs a value");
@@ -167,6 +167,16 @@ fn mistakes_and_a_second_tune_change_nothing() {
     assert_eq!(state(machine.path()), before);
     drop(lock);
     assert_eq!(tune(machine.path(), "--revert").status.code(), Some(0));
+
+    refused("--service jakcd", 0, "but this machine has no unit jakcd.service");
+    let journal = folder.join("1-1-kept-tuning.json");
+    fs::write(&journal, "{").unwrap();
+    refused("", 0, "--yes would refuse: cannot use the journal ");
+    for arguments in ["--yes", "--yes --service jackd"] {
+        refused(arguments, 1, &format!("rm {}`, and run again", journal.display()));
+    }
+    refused("--revert", 1, "check it, then remove it");
+    assert_eq!(state(machine.path()), before);
 }
 
 #[test]
