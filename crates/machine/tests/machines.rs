@@ -126,6 +126,34 @@ fn an_empty_folder_is_unknown_and_never_ok() {
     assert_eq!(largest_cache_bytes(&root), None);
 }
 
+/// In a container without `/sys`, what is only there is not absent. A container hides the folder of the device tree, too.
+#[test]
+fn without_sysfs_nothing_of_it_is_absent() {
+    for name in ["raspberry-pi-audio", "industrial-pc-evl", "cnc-pc-rt", "ryzen-desktop"] {
+        let folder = tempfile::tempdir().unwrap();
+        for entry in fs::read_dir(machine(name).path("")).unwrap().flatten() {
+            if entry.file_name() != "sys" {
+                let copied = Command::new("cp").arg("-r").arg(entry.path()).arg(folder.path()).status();
+                assert!(copied.unwrap().success());
+            }
+        }
+        fs::create_dir(folder.path().join("sys")).unwrap();
+        let tree = folder.path().join("proc/device-tree");
+        if fs::remove_dir_all(&tree).is_ok() {
+            std::os::unix::fs::symlink("/sys/firmware/devicetree/base", tree).unwrap();
+        }
+        let root = Root::at(folder.path());
+        for finding in findings(&root, &facts(&root), None, None) {
+            let is_content = matches!(finding.state, FindingState::Ok | FindingState::NotApplicable);
+            assert!(!is_content || !finding.evidence.starts_with("/sys"), "{name}: {finding:?}");
+            assert!(
+                !is_content || !finding.id.starts_with("board.") || !name.starts_with("raspberry"),
+                "{name}: {finding:?}"
+            );
+        }
+    }
+}
+
 /// The same files with invalid contents: nothing panics.
 #[test]
 fn survives_invalid_contents_of_every_file() {

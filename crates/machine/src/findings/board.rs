@@ -37,9 +37,14 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// The finding that this is not a small board, which has a device tree.
 fn no_board(context: &CheckContext, id: &str) -> Option<Finding> {
+    const TREE: &str = "proc/device-tree";
     const MODEL: &str = "proc/device-tree/model";
     match context.root.try_read(MODEL) {
         Ok(_) => None,
+        // A container hides the folder that the kernel's link leads to.
+        Err(Unreadable::Absent) if context.root.link(TREE).is_some() => {
+            Some(unknown(id, "the device tree is hidden, e.g. in a container", without(MODEL, Unreadable::Absent)))
+        }
         Err(Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
             Some(not_applicable(id, "not a board with a device tree", without(MODEL, Unreadable::Absent)))
         }

@@ -188,8 +188,10 @@ fn timer_migration(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.timer_migration";
     const PATH: &str = "proc/sys/kernel/timer_migration";
     const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
-    if let Err(why @ (crate::Unreadable::Forbidden | crate::Unreadable::Failed)) = context.root.try_read(TICKLESS) {
-        return unknown(ID, "CPUs without a tick not readable", without(TICKLESS, why));
+    match context.root.try_read(TICKLESS) {
+        Err(crate::Unreadable::Absent) if !context.online().is_empty() => {}
+        Err(why) => return unknown(ID, "CPUs without a tick not readable", without(TICKLESS, why)),
+        Ok(_) => {}
     }
     let tickless = context.machine.cpus_nohz_full.as_deref().unwrap_or_default();
     match context.root.try_read(PATH) {

@@ -69,7 +69,7 @@ fn rt_budget(context: &CheckContext) -> Finding {
                 .until_boot()
         }
         Ok(value) => ok(ID, format!("control group {} may run real-time threads", group.name), evidence(&path, &value)),
-        Err(crate::Unreadable::Absent) => {
+        Err(crate::Unreadable::Absent) if context.root.exists(&group.folder) => {
             not_applicable(ID, "no control group limits real-time threads", context.evidence(&path))
         }
         Err(why) => unknown(ID, "real-time budget of the control group not readable", without(&path, why)),

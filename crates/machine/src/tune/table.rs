@@ -539,12 +539,20 @@ fn each_unless(
     match absent {
         _ if !writes.is_empty() => Ok(writes),
         Some(path) => Err(WhyNot::Here(format!("this machine has no /{path}"))),
-        None => Err(WhyNot::Here(match context.root.take_unread().first() {
-            Some(unread) => format!("/{}: {}", unread.path, unread.why),
-            None => "this machine has no such device".to_owned(),
-        })),
+        None => Err(no_device(context)),
     }
 }
+
+/// The reason if there is nothing to change: it cannot be read, or the machine does not have it.
+fn no_device(context: &Context<'_>) -> WhyNot {
+    WhyNot::Here(match context.root.take_unread().first() {
+        _ if context.online.is_empty() => UNREAD_CPUS.to_owned(),
+        Some(unread) => format!("/{}: {}", unread.path, unread.why),
+        None => "this machine has no such device".to_owned(),
+    })
+}
+
+const UNREAD_CPUS: &str = "/sys/devices/system/cpu/online cannot be read, so the CPUs are not known";
 
 /// A file of each CPU whose settings change.
 fn cpu_files(context: &Context<'_>, pattern: &str) -> Vec<String> {
@@ -618,6 +626,7 @@ fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) -> Result<Vec
         Some(&lead) if writes.is_empty() => {
             Err(WhyNot::Here(format!("this machine has no /{}", cpufreq(lead, "cpuinfo_max_freq"))))
         }
+        None => Err(no_device(context)),
         _ => Ok(writes),
     }
 }
@@ -678,6 +687,7 @@ fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>,
 /// The CPUs for other work.
 fn others(context: &Context<'_>) -> Result<crate::CpuList, WhyNot> {
     match context.freed.is_empty() {
+        true if context.online.is_empty() => Err(WhyNot::Here(UNREAD_CPUS.to_owned())),
         true if context.online.len() < 2 => Err(WhyNot::Here("there is no other CPU".to_owned())),
         true if context.is_all_named => {
             Err(WhyNot::Here("no CPU would remain for other work: name fewer with --cpus".to_owned()))

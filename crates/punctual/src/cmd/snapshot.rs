@@ -4,7 +4,7 @@ use std::{env, io::Write};
 
 use flate2::{Compression, write::GzEncoder};
 use machine::snapshot;
-use record::{file, shell};
+use record::{counted, file, shell};
 use ruzstd::encoding::CompressionLevel;
 use tar::{Builder, EntryType, Header};
 
@@ -35,10 +35,10 @@ pub fn run(options: &Snapshot) -> anyhow::Result<u8> {
     let snapshot = snapshot::Snapshot::of(&root, &users);
     file::write_atomic(&options.output, &compress(&archive(&snapshot)?)?)?;
     stdout(|out| {
-        let count = snapshot.files.len();
+        let count = counted(snapshot.files.len() as u64, "file");
         writeln!(
             out,
-            "wrote {name} with {count} files; names of threads and devices remain: read it before you publish it"
+            "wrote {name} with {count}; names of threads and devices remain: read it before you publish it"
         )?;
         let [folder, archive] = [folder, &name].map(|word| shell::command(&[word]));
         writeln!(out, "read it   mkdir {folder} && tar xf {archive} -C {folder} && punctual check --root {folder}")
