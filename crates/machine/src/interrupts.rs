@@ -96,9 +96,9 @@ impl InterruptWatch {
     pub fn finish(&mut self, root: &Root, window: Option<Duration>) {
         match window {
             Some(window) => {
-                let parts = window.div_duration_f64(PART).ceil().max(1.0);
-                for part in 1..=parts as u32 {
-                    self.read_after(root, window.mul_f64(f64::from(part) / parts));
+                let parts = u32::try_from(window.as_nanos().div_ceil(PART.as_nanos())).unwrap_or(u32::MAX).max(1);
+                for part in 1..=parts {
+                    self.read_after(root, window / parts * part);
                 }
             }
             None => {

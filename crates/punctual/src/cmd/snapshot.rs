@@ -36,10 +36,7 @@ pub fn run(options: &Snapshot) -> anyhow::Result<u8> {
     file::write_atomic(&options.output, &compress(&archive(&snapshot)?)?)?;
     stdout(|out| {
         let count = counted(snapshot.files.len() as u64, "file");
-        writeln!(
-            out,
-            "wrote {name} with {count}; names of threads and devices remain: read it before you publish it"
-        )?;
+        writeln!(out, "wrote {name} with {count}; names of threads and devices remain: read it before you publish it")?;
         let [folder, archive] = [folder, &name].map(|word| shell::command(&[word]));
         writeln!(out, "read it   mkdir {folder} && tar xf {archive} -C {folder} && punctual check --root {folder}")
     })?;
