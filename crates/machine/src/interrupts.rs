@@ -55,12 +55,11 @@ pub(crate) fn counts_on(root: &Root, on: &CpuList) -> BTreeMap<u32, u64> {
 /// about 300; one with a faulty driver had 5000.
 pub(crate) const STORM_PER_SECOND: f64 = 2000.0;
 
-/// The shortest time for which interrupts are counted.
+/// The default counting time.
 const SHORT: Duration = Duration::from_millis(200);
-/// The time for which they are counted if there are many, and the longest part of a longer time with a rate of its own.
+/// The counting time if there are many interrupts. A longer time is divided into parts of at most this length.
 const PART: Duration = Duration::from_secs(1);
-/// Share of the limit of a storm from which on the short time is not enough: interrupts come in bursts, and a burst can
-/// begin or end in it.
+/// The short time decides only below this share of the limit, because a burst can begin or end in it.
 const SUSPICIOUS: f64 = 0.25;
 
 /// Numbered interrupts that are counted for some time.

@@ -445,7 +445,7 @@ pub(crate) fn damaged(root: &Root) -> Option<(PathBuf, String)> {
     damaged.into_iter().find(|(path, _)| is_meant(path))
 }
 
-/// What set a file to its present value.
+/// The command or run that set a file to its present value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setter {
     /// `punctual tune --yes`.
@@ -462,7 +462,8 @@ pub(crate) enum Setter {
     },
 }
 
-/// What set the file at `path` to `value`, according to the journals of this boot; `None` if that was not punctual.
+/// Returns the command or run that set the file at `path` to `value`, according to the journals of this boot; `None` if
+/// punctual did not set it.
 pub(crate) fn setter(root: &Root, path: &str, value: &str) -> Option<Setter> {
     let sets = |undo: &Undo| matches!(undo, Undo::File { path: of, during, .. } if of == path && during == value);
     let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());

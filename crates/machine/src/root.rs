@@ -90,7 +90,7 @@ impl Root {
         if self.kept.is_some() { self.clone() } else { self.at_once() }
     }
 
-    /// The same machine without [`at_once`](Self::at_once): what is read is not remembered.
+    /// The same machine without [`at_once`](Self::at_once): it does not remember its reads.
     pub(crate) fn not_kept(&self) -> Self {
         Self::at(&self.folder)
     }
@@ -227,7 +227,7 @@ impl Root {
             _ => self.path(path),
         };
         let target = match fs::read_link(link) {
-            // What is no link has no target.
+            // A file or folder, not a link.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return None,
             read => self.noted(path, read.map_err(|error| Unreadable::from(&error))).ok()?,
         };

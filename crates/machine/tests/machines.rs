@@ -126,7 +126,7 @@ fn an_empty_folder_is_unknown_and_never_ok() {
     assert_eq!(largest_cache_bytes(&root), None);
 }
 
-/// In a container without `/sys`, what is only there is not absent. A container hides the folder of the device tree, too.
+/// In a container without `/sys`, no feature counts as absent because its files are hidden. The device tree is hidden, too.
 #[test]
 fn without_sysfs_nothing_of_it_is_absent() {
     for name in ["raspberry-pi-audio", "industrial-pc-evl", "cnc-pc-rt", "ryzen-desktop"] {
@@ -429,7 +429,7 @@ fn a_storm_that_has_just_begun_is_found() {
     }
 }
 
-/// The limit of a program, of `punctual tune`, of a run that runs or was killed, and one that nobody is known to have set.
+/// Limits of a program, of `punctual tune`, of a run, of a killed run, and one of unknown origin.
 #[test]
 fn a_latency_limit_names_what_set_it() {
     let made = Made::new();

@@ -68,7 +68,8 @@ pub fn command_of(words: &[&str], named: &[(&str, Option<&str>)]) -> String {
 pub fn root(folder: Option<&PathBuf>) -> anyhow::Result<Root> {
     let Some(folder) = folder else { return Ok(Root::system()) };
     let name = folder.to_string_lossy();
-    if let Some(unpacked) = [".tar.gz", ".tar.zst"].iter().find_map(|ending| name.strip_suffix(ending)) {
+    let unpacked = [".tar.gz", ".tar.zst"].iter().find_map(|ending| name.strip_suffix(ending));
+    if let Some(unpacked) = unpacked.filter(|_| folder.is_file()) {
         let [to, archive] = [unpacked, &name].map(|word| record::shell::command(&[word]));
         anyhow::bail!(
             "{name} is an archive: unpack it with `mkdir {to} && tar xf {archive} -C {to}`, and use --root {to}"

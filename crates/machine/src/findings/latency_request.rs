@@ -1,4 +1,4 @@
-//! Limits for idle states: of single CPUs, and of programs for all CPUs. Each with what set it.
+//! Limits for idle states, for single CPUs or for all, each with the command, run or program that set it.
 
 use record::Finding;
 
@@ -46,7 +46,7 @@ fn of_programs(context: &CheckContext) -> Option<Finding> {
 
 /// The first process that has the device open.
 fn holder(root: &Root) -> Option<(u32, String)> {
-    // Not through the list of what was read: a copy of the machine must not name the files of its programs.
+    // These reads are not remembered, because a copy of the machine must not name the files of its programs.
     let root = root.not_kept();
     let has_open = |process: u32| {
         let folder = format!("proc/{process}/fd");

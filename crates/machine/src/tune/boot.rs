@@ -43,8 +43,8 @@ pub fn steps_for(root: &Root, arguments: String) -> Boot {
     Boot { arguments, loader, steps }
 }
 
-/// Steps for the user, for what no setting changes: a core that other work shares, and a running irqbalance. `cpus` are
-/// those for real-time work.
+/// Steps that no setting replaces: for cores that other work shares, and for a running irqbalance. `cpus` are the CPUs for
+/// real-time work.
 #[must_use]
 pub fn by_hand(root: &Root, cpus: &CpuList) -> Vec<String> {
     shared_cores(root, cpus).into_iter().chain(irq_balance(root, cpus)).collect()

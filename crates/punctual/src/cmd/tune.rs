@@ -85,6 +85,7 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
             "plan": plan, "boot": boot, "firmware": firmware, "by_hand": by_hand, "files": files,
             "without_effect": without_effect,
             "applied": applied, "refused": refused, "files_failed": failed, "killed_runs": journal::left_behind(&root),
+            "damaged_journal": tune::check_journals(&root).err().map(|error| error.to_string()),
         });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
     } else {
@@ -322,7 +323,7 @@ fn done(tuned: &Tuned, kept: &Kept, (replaced, failed): (&[String], &[String]), 
     text
 }
 
-/// A line about earlier changes that remain: the plan takes their values for those of the user.
+/// A line about earlier changes that remain. The plan cannot distinguish their values from the user's own.
 fn leftovers_line(options: &Tune, root: &Root) -> String {
     if let Err(damaged) = tune::check_journals(root) {
         return format!("--yes would refuse: {damaged}\n");
