@@ -255,7 +255,7 @@ fn reference(
 
 /// Fewer frames between the regular ones than this part of all are found one by one, unless they change the grid by the other
 /// part.
-const BETWEEN_ALL: f64 = 5e-3;
+const BETWEEN_ALL: f64 = 0.0125;
 const BETWEEN_GRID: f64 = 1e-3;
 
 /// So many standard errors of the usual interval are no difference.
@@ -348,7 +348,7 @@ fn other_period(
     let in_words = |ns: f64| format_ns(nearest(ns));
     let is_same = |ns: f64| (ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
     let is_plain = tracked.offsets_ns.is_empty() && tracked.bursts.is_none() && !tracked.changes_state;
-    let change = tracked.rates.change(resolution_ns).filter(|_| is_plain);
+    let change = tracked.rates.change(resolution_ns, tracked.numbered).filter(|_| is_plain);
     // A talker that has its period in one part of the capture and a multiple in the other skips slots.
     let is_multiple = |ns: f64| is_same(ns / (ns / nominal.ns as f64).round().max(1.0));
     let skips = |change: &Change| {

@@ -22,9 +22,9 @@ const BEHIND_MAX: u64 = 256;
 const SLOTS_APART: f64 = 32.0;
 /// After a silence of more than this many slots without as many lost frames, the talker continues with another phase.
 const PAUSE: f64 = 1024.0;
-/// Numbers that continue after a silence, with at most one of so many parts of all values between them, show a pause: that a
-/// loss ended there is improbable.
-const CONTINUES: u64 = 4096;
+/// The time for so many slots is exact within this part of it, and this many slots.
+const EXACT: f64 = 1e-3;
+const EXACT_SLOTS: f64 = 16.0;
 /// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
 const CREEP: f64 = 1e-3;
 /// Samples a second of IEC 61850-9-2 LE (80 and 256 a cycle of 50 and 60 Hz) and IEC 61869-9: smpCnt starts again there.
@@ -327,8 +327,7 @@ impl Numbers {
             let slots = self.slots_since(newest, at_ns);
             let times = match self.media_frames(newest, around.media) {
                 Some(frames) => around.times(ahead, frames, slots),
-                None if self.in_field.is_some() && ahead.saturating_mul(CONTINUES) <= around.frames => 0,
-                None => nearest((slots - ahead as f64) / around.frames as f64).max(0).cast_unsigned(),
+                None => self.times_by_clock(newest, ahead, around.frames, at_ns),
             };
             ahead.saturating_add(times.saturating_mul(around.frames))
         });
@@ -341,6 +340,17 @@ impl Numbers {
             (_, Some(behind)) => Some(-behind.cast_signed()),
             _ => None,
         }
+    }
+
+    /// The number of times that `ahead` frames, and so many times `frames`, passed, if exactly the time for them did. If it did
+    /// not, the talker paused.
+    fn times_by_clock(&self, newest: Newest, ahead: u64, frames: u64, at_ns: i64) -> u64 {
+        let exact = |slots: &f64| {
+            let times = ((slots - ahead as f64) / frames as f64).round();
+            (slots - ahead as f64 - times * frames as f64).abs() <= EXACT_SLOTS + EXACT * slots && times > 0.0
+        };
+        let passed = self.off_time(newest, ahead, at_ns).map(|slots| slots + ahead as f64).find(exact);
+        passed.map_or(0, |slots| nearest((slots - ahead as f64) / frames as f64).unsigned_abs())
     }
 
     /// The number of frames since the newest one by the time of the media; 0 if it is not that of whole frames. `None` if the

@@ -100,8 +100,8 @@ pub(crate) struct Lateness {
     smallest: VecDeque<(u64, i64)>,
     /// For streams in groups: the same for the lateness of each frame as the next one of its group.
     smallest_as_next: VecDeque<(u64, i64)>,
-    /// Frames that the talker left out of groups: indexes are moved on by so many.
-    left_out: i64,
+    /// Indexes are moved on by so many: the frames that the talker left out of groups, less those between the regular ones.
+    moved: i64,
     taken: u64,
     given: u64,
     /// Lateness of the current run's slots against the grid, ns; `None` before the first frame.
@@ -292,7 +292,7 @@ impl Lateness {
             last_ns: [i64::MIN; AGREEING],
             smallest: VecDeque::new(),
             smallest_as_next: VecDeque::new(),
-            left_out: 0,
+            moved: 0,
             taken: 0,
             given: 0,
             base_ns: None,
@@ -328,7 +328,7 @@ impl Lateness {
             self.one_phase = None;
             self.start_run(Step { frame, at_ns, ns: 0, level_ns: 0, kind: StepKind::Restart }, step);
         }
-        let index = index.saturating_add(self.left_out);
+        let index = index.saturating_add(self.moved);
         let late_ns = self.grid.late_ns(index, at_ns);
         if let Some(phase) = &mut self.one_phase {
             let (late_ns, skipped) = phase.place(index, late_ns, self.grid.group_ns(), self.step_ns);
@@ -418,15 +418,8 @@ impl Lateness {
         self.finish(late, step);
         debug_assert_eq!(self.taken + after.len() as u64, taken);
         let ns = smallest_ns.saturating_sub(self.base_ns.unwrap_or(0));
-        if let Some(between) = self.frames_between(ns).filter(|_| !self.time_stepped_back) {
-            // The frames after it keep their slots, because their numbers are too large by the frames between.
-            self.surplus += between;
-            self.base_ns = self.base_ns.map(|base_ns| base_ns.saturating_add(ns));
-            self.recent.shift(ns);
-            let has_no_slot = |late: &Late| late.late_ns.saturating_sub(smallest_ns) > self.step_ns;
-            for _ in 0..between {
-                after.pop_front_if(|late| has_no_slot(late));
-            }
+        if self.has_frames_between(ns, &after) {
+            after = self.without_frames_between(after);
         } else if let Some(first) = after.front() {
             let kind = if self.time_stepped_back {
                 StepKind::ClockSet
@@ -445,14 +438,49 @@ impl Lateness {
         (self.early, self.time_stepped_back) = (0, false);
     }
 
-    /// The number of frames between the regular ones, which have numbers, too, if these move the stream by `ns` to an earlier
-    /// time: a whole number of periods.
-    fn frames_between(&self, ns: i64) -> Option<u64> {
-        let period_ns = self.grid.group_ns();
-        let periods = -ns as f64 / period_ns;
-        let is_whole = (periods - periods.round()).abs() <= NEARLY_WHOLE;
-        (self.grid.frames() == 1 && self.base_ns.is_some() && is_whole && periods.round() >= 1.0)
-            .then(|| nearest(periods).unsigned_abs())
+    /// True if frames between the regular ones, which have numbers, too, explain why these frames are `ns` later, which is
+    /// negative: they are early by a whole number of periods, and no numbers are missing before them.
+    fn has_frames_between(&self, ns: i64, after: &VecDeque<Late>) -> bool {
+        let periods = -ns as f64 / self.grid.group_ns();
+        let is_whole = (periods - periods.round()).abs() <= NEARLY_WHOLE && periods.round() >= 1.0;
+        let missing = after.front().map_or(0, |first| first.index.saturating_sub(self.last_index).saturating_sub(1));
+        self.grid.frames() == 1
+            && self.base_ns.is_some()
+            && !self.time_stepped_back
+            && is_whole
+            && missing < nearest(periods)
+    }
+
+    /// Leaves out the frames between the regular ones, and gives the others the indexes that they have without them. Each
+    /// makes the frames after it early by one more period.
+    fn without_frames_between(&mut self, after: VecDeque<Late>) -> VecDeque<Late> {
+        let (base_ns, period_ns) = (self.base_ns.unwrap_or(0), self.grid.group_ns());
+        let mut kept = VecDeque::with_capacity(after.len());
+        // Frames between so far, and frames near no slot until the next one that is near one.
+        let (mut between, mut off) = (0, Vec::new());
+        for one in after {
+            let periods = base_ns.saturating_sub(one.late_ns) as f64 / period_ns;
+            let early = nearest(periods);
+            off.push(one);
+            if (periods - periods.round()).abs() <= NEARLY_WHOLE && early >= between {
+                let regular = off.pop();
+                let more = usize::try_from(early - between).unwrap_or(usize::MAX);
+                // One near a slot has the one of the frame before it, or of this one.
+                let has_slot = more <= off.len();
+                off.truncate(off.len().saturating_sub(more));
+                kept.extend(off.drain(..).map(|late| (late, between)));
+                between = early;
+                kept.extend(regular.filter(|_| has_slot).map(|late| (late, between)));
+            }
+        }
+        kept.extend(off.into_iter().map(|late| (late, between)));
+        self.surplus = self.surplus.saturating_add(between.unsigned_abs());
+        self.moved = self.moved.saturating_sub(between);
+        let moved = |(late, between): (Late, i64)| {
+            let index = late.index.saturating_sub(between);
+            Late { index, late_ns: self.grid.late_ns(index, late.at_ns), ..late }
+        };
+        kept.into_iter().map(moved).collect()
     }
 
     /// True if fewer than [`STEP_FRAMES`] of the first `before` waiting frames are near these slots: the run starts in a
@@ -526,7 +554,7 @@ impl Lateness {
 
     /// Moves the waiting frames, and all later ones, on by so many frames.
     fn move_on(&mut self, frames: i64) {
-        self.left_out = self.left_out.saturating_add(frames);
+        self.moved = self.moved.saturating_add(frames);
         self.replace_waiting(|grid, one| {
             let index = one.index.saturating_add(frames);
             Late { index, late_ns: grid.late_ns(index, one.at_ns), ..one }

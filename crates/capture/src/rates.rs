@@ -1,7 +1,6 @@
 //! Samples the intervals between frames, to find a talker that changes its period or sends frames between the regular ones.
 
 use crate::fit::quantile;
-use crate::track::SAME_PERIOD;
 
 /// Number of samples that are kept: at most so many, and about half as many in a long stream.
 const SAMPLES_MAX: usize = 1024;
@@ -12,14 +11,18 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const SIDE_MIN: usize = 16;
 /// Part of the samples that must be near the median in a regular stream.
 const REGULAR: f64 = 0.6;
-/// A sample is near the median within this part of it.
-const NEAR: f64 = 0.1;
+/// A sample is near the median within this part of it: frames can be late by a part of the period.
+const NEAR: f64 = 0.4;
+/// A smaller change than this part can be that of a clock.
+const LEAST: f64 = 1e-3;
+/// So many standard errors of two medians are no difference.
+const ERRORS: f64 = 5.0;
 /// A longer interval than so many medians counts as that many, so that a pause does not hide a change.
 const LONGEST: f64 = 4.0;
 /// Medians of stamps that differ by at most so many of their resolution can be those of one period.
 const COARSE: f64 = 2.0;
 
-/// The interval before a frame, in a stream of which each frame follows the one before.
+/// The mean of the two intervals before a frame: each second frame can be early or late.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     frame: u64,
@@ -34,9 +37,10 @@ pub(crate) struct Rates {
     samples: Vec<Sample>,
     /// Frames are sampled if the spread index has none of these bits.
     mask: u64,
-    /// Index and time of the first and the last frame.
+    /// Index and time of the first frame, of the last one, and of the one before it.
     first: Option<(i64, i64)>,
     last: Option<(i64, i64)>,
+    last_but_one: Option<(i64, i64)>,
     /// The sum of the times by which a frame was earlier than the one before, ns: the clock of the capture was set.
     back_ns: i64,
 }
@@ -57,15 +61,16 @@ impl Rates {
     #[inline]
     pub(crate) fn add(&mut self, frame: u64, index: i64, at_ns: i64) {
         let last = self.last.replace((index, at_ns));
+        let last_but_one = std::mem::replace(&mut self.last_but_one, last);
         self.first = self.first.or(self.last);
         if let Some((_, last_ns)) = last.filter(|&(_, last_ns)| at_ns < last_ns) {
             self.back_ns = self.back_ns.saturating_add(last_ns.saturating_sub(at_ns));
         }
         if spread(index) & self.mask == 0
-            && let Some((last_index, last_ns)) = last
-            && index.wrapping_sub(last_index) == 1
+            && let Some((before_index, before_ns)) = last_but_one
+            && index.wrapping_sub(before_index) == 2
         {
-            self.keep(Sample { frame, index, at_ns, interval_ns: at_ns.saturating_sub(last_ns) as f64 });
+            self.keep(Sample { frame, index, at_ns, interval_ns: at_ns.saturating_sub(before_ns) as f64 / 2.0 });
         }
     }
 
@@ -80,12 +85,11 @@ impl Rates {
 
     /// The median interval between frames that follow each other, and its standard error, ns, if most are near it.
     pub(crate) fn typical_ns(&self) -> Option<(f64, f64)> {
-        let median_ns = typical_ns(&self.samples, NEAR)?;
-        let mut off: Vec<f64> = self.samples.iter().map(|sample| (sample.interval_ns - median_ns).abs()).collect();
-        // Of a normal distribution: the standard deviation is 1.48 median deviations, and the standard error of a median
-        // 1.25 times that of a mean.
-        let error_ns = 1.48 * 1.25 * quantile(&mut off, 0.5)? / (self.samples.len() as f64).sqrt();
-        Some((median_ns, error_ns))
+        let mut all: Vec<f64> = self.samples.iter().map(|sample| sample.interval_ns).collect();
+        let median = Median::of(&mut all)?;
+        let is_near = |ns: &&f64| (**ns - median.ns).abs() <= NEAR * median.ns;
+        let is_regular = all.iter().filter(is_near).count() as f64 >= REGULAR * all.len() as f64;
+        is_regular.then_some((median.ns, median.error_ns))
     }
 
     /// The mean interval, ns; `None` with fewer than two frames.
@@ -94,31 +98,74 @@ impl Rates {
         mean_ns(first, (index, at_ns.saturating_add(self.back_ns)))
     }
 
-    /// The change of the period that divides the stream best, if both of its parts are regular. Stamps have this resolution.
-    pub(crate) fn change(&self, resolution_ns: u64) -> Option<Change> {
-        let median_ns = median_ns(&self.samples)?;
-        let limited = |sample: &Sample| sample.interval_ns.min(LONGEST * median_ns);
-        let mean_ns = self.samples.iter().map(limited).sum::<f64>() / self.samples.len() as f64;
+    /// The change of the period that divides the stream best, if both of its parts have one. Stamps have this resolution. With
+    /// numbers, losses do not lengthen the intervals.
+    pub(crate) fn change(&self, resolution_ns: u64, by_numbers: bool) -> Option<Change> {
+        let slopes = || {
+            let pairs = self.samples.iter().zip(self.samples.iter().skip(1));
+            pairs.map(|(a, b)| mean_ns((a.index, a.at_ns), (b.index, b.at_ns)).unwrap_or(0.0)).collect()
+        };
+        let intervals = |samples: &[Sample]| samples.iter().map(|sample| sample.interval_ns).collect::<Vec<f64>>();
+        let mut values: Vec<f64> = if by_numbers { slopes() } else { intervals(&self.samples) };
+        let limit_ns = LONGEST * Median::of(&mut values.clone())?.ns;
+        let mean = values.iter().map(|ns| ns.min(limit_ns)).sum::<f64>() / values.len() as f64;
         // The sum of the differences from the mean is furthest from 0 where their sign changes.
         let mut sum = 0.0;
-        let off = self.samples.iter().map(|sample| {
-            sum += limited(sample) - mean_ns;
+        let off = values.iter().map(|ns| {
+            sum += ns.min(limit_ns) - mean;
             sum.abs()
         });
         let (last_before, _) = off.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let (before, after) = self.samples.split_at_checked(last_before + 1)?;
-        let first = after.first().filter(|_| before.len().min(after.len()) >= SIDE_MIN)?;
-        let difference_ns = (self::median_ns(after)? - self::median_ns(before)?).abs();
-        // After a stall, frames catch up: their mean interval is the period.
-        let regular_ns = |samples: &[Sample], from: (i64, i64), to: (i64, i64)| {
-            let median_ns = typical_ns(samples, difference_ns / 4.0 / self::median_ns(samples)?)?;
-            let mean_ns = self::mean_ns(from, to)?;
-            ((mean_ns - median_ns).abs() <= difference_ns / 4.0).then_some(median_ns)
+        let (before, after) = values.split_at_mut_checked(last_before + 1)?;
+        if before.len().min(after.len()) < SIDE_MIN {
+            return None;
+        }
+        let (before, after) = (Median::of(before)?, Median::of(after)?);
+        let difference_ns = after.ns - before.ns;
+        let coarse_ns = COARSE * resolution_ns as f64;
+        let error_ns = ERRORS * (before.error_ns + after.error_ns);
+        if difference_ns.abs() <= error_ns.max(LEAST * before.ns).max(coarse_ns) {
+            return None;
+        }
+        let (samples_before, samples_after) = self.samples.split_at_checked(last_before + 1)?;
+        let [usual_before, usual_after] =
+            [samples_before, samples_after].map(|samples| Median::of(&mut intervals(samples)));
+        let (usual_before, usual_after) = (usual_before?, usual_after?);
+        let agrees = |other_ns: f64, error_ns: f64| {
+            (other_ns - difference_ns).abs() <= difference_ns.abs() / 4.0 + ERRORS * error_ns
         };
-        let border = before.last().map(|sample| (sample.index, sample.at_ns))?;
-        let (before_ns, after_ns) = (regular_ns(before, self.first?, border)?, regular_ns(after, border, self.last?)?);
-        let differs = (after_ns / before_ns - 1.0).abs() > SAME_PERIOD && difference_ns > COARSE * resolution_ns as f64;
-        differs.then_some(Change { frame: first.frame, at_ns: first.at_ns, before_ns, after_ns })
+        // A talker that skips slots has the same usual interval.
+        let is_usual = agrees(usual_after.ns - usual_before.ns, usual_before.error_ns + usual_after.error_ns);
+        // After a stall, frames catch up: their mean interval is the period.
+        let border = samples_before.last().map(|sample| (sample.index, sample.at_ns))?;
+        let [mean_before, mean_after] = [mean_ns(self.first?, border)?, mean_ns(border, self.last?)?];
+        let is_mean = agrees(mean_after - mean_before, before.error_ns + after.error_ns);
+        let first = samples_after.first()?;
+        (is_usual && is_mean).then_some(Change {
+            frame: first.frame,
+            at_ns: first.at_ns,
+            before_ns: before.ns,
+            after_ns: after.ns,
+        })
+    }
+}
+
+/// A median.
+#[derive(Debug, Clone, Copy)]
+struct Median {
+    ns: f64,
+    /// Its standard error. That of a normal distribution is 1.25 times that of the mean, and the standard deviation is 1.48
+    /// median deviations.
+    error_ns: f64,
+}
+
+impl Median {
+    /// The median of these intervals; `None` if it is not positive.
+    fn of(intervals_ns: &mut [f64]) -> Option<Self> {
+        let ns = quantile(intervals_ns, 0.5).filter(|&ns| ns > 0.0)?;
+        let mut off: Vec<f64> = intervals_ns.iter().map(|one| (one - ns).abs()).collect();
+        let deviation_ns = quantile(&mut off, 0.5)?;
+        Some(Self { ns, error_ns: 1.48 * 1.25 * deviation_ns / (off.len() as f64).sqrt() })
     }
 }
 
@@ -130,18 +177,6 @@ fn mean_ns(from: (i64, i64), to: (i64, i64)) -> Option<f64> {
 #[inline]
 fn spread(index: i64) -> u64 {
     index.cast_unsigned().wrapping_mul(SPREAD) >> 32
-}
-
-fn median_ns(samples: &[Sample]) -> Option<f64> {
-    let mut all: Vec<f64> = samples.iter().map(|sample| sample.interval_ns).collect();
-    quantile(&mut all, 0.5).filter(|&ns| ns > 0.0)
-}
-
-/// The median, if most samples are within this part of it.
-fn typical_ns(samples: &[Sample], near: f64) -> Option<f64> {
-    let median_ns = median_ns(samples)?;
-    let is_near = |sample: &&Sample| (sample.interval_ns - median_ns).abs() <= near * median_ns;
-    (samples.iter().filter(is_near).count() as f64 >= REGULAR * samples.len() as f64).then_some(median_ns)
 }
 
 #[cfg(test)]
@@ -166,7 +201,7 @@ mod tests {
     fn a_change_of_the_period_is_found_where_it_is() {
         for (frames, changes_at) in [(300, 100), (3_000, 2_000), (100_000, 10_000), (200_000, 190_000)] {
             for after_ns in [1_020_000, 1_300_000, 2_000_000, 500_000] {
-                let found = stream(frames, changes_at, after_ns).change(1).expect("a change");
+                let found = stream(frames, changes_at, after_ns).change(1, true).expect("a change");
                 let ns = |ns: f64, truth: i64| (ns / truth as f64 - 1.0).abs() < 0.005;
                 assert!(ns(found.before_ns, 1_000_000) && ns(found.after_ns, after_ns), "{found:?}");
                 assert!(found.frame.abs_diff(changes_at) <= frames / 300 + 60, "{found:?} of {changes_at}");
@@ -176,9 +211,9 @@ mod tests {
 
     #[test]
     fn a_regular_stream_does_not_change() {
-        assert_eq!(stream(50_000, 50_000, 1_000_000).change(1), None);
-        assert_eq!(stream(50_000, 25_000, 1_001_000).change(1), None, "less than 1 %");
-        assert_eq!(stream(50_000, 25_000, 1_300_000).change(200_000), None, "coarse stamps");
-        assert_eq!(stream(20, 10, 2_000_000).change(1), None, "too short");
+        assert_eq!(stream(50_000, 50_000, 1_000_000).change(1, true), None);
+        assert_eq!(stream(50_000, 25_000, 1_001_000).change(1, true), None, "less than 1 %");
+        assert_eq!(stream(50_000, 25_000, 1_300_000).change(200_000, true), None, "coarse stamps");
+        assert_eq!(stream(20, 10, 2_000_000).change(1, true), None, "too short");
     }
 }

@@ -488,7 +488,7 @@ fn publishers_behind_the_same_addresses_are_streams() {
 /// RTP between which the talker sends frames of another kind, with numbers of the same sequence.
 #[test]
 fn numbered_frames_between_the_cyclic_ones_have_no_slot() {
-    for every in [100, 11] {
+    for every in [50, 11] {
         let mut frames = Vec::new();
         let mut number = 0;
         for n in 0..6000u64 {
@@ -515,8 +515,18 @@ fn numbered_frames_between_the_cyclic_ones_have_no_slot() {
 /// Few of them have no slot each, and change nothing else.
 #[test]
 fn few_numbered_frames_between_the_cyclic_ones_are_counted() {
-    for (n_between, from) in [(1, 5000), (1, 9980), (1, 70), (5, 1000), (12, 300)] {
-        let between = |n: u64| n >= from && (n - from).is_multiple_of(700) && (n - from) / 700 < n_between;
+    for (n_between, from, apart) in [
+        (1, 5000, 1),
+        (1, 9980, 1),
+        (1, 70, 1),
+        (5, 1000, 700),
+        (12, 300, 700),
+        (2, 3000, 1),
+        (2, 3000, 12),
+        (3, 3000, 40),
+        (40, 400, 210),
+    ] {
+        let between = |n: u64| n >= from && (n - from).is_multiple_of(apart) && (n - from) / apart < n_between;
         let (mut frames, mut number) = (Vec::new(), 0);
         for n in 0..10_000u64 {
             frames.push(seen(n, ethernet(0x88a4, &ethercat(number))));
@@ -531,7 +541,7 @@ fn few_numbered_frames_between_the_cyclic_ones_are_counted() {
         assert_eq!(
             (capture.late, capture.surplus, capture.lost, capture.skipped_slots, capture.steps_total),
             (Some(0), Some(n_between), Some(0), Some(0), Some(0)),
-            "{n_between} from {from}"
+            "{n_between} from {from}, {apart} apart: {:?}", capture.lateness_unknown
         );
     }
 }
@@ -583,4 +593,22 @@ fn many_streams_of_one_frame_are_an_error_with_a_remedy() {
     assert!(error.starts_with("the stream has 1 frame,") && error.contains("--ethertype"), "{error}");
     let filter = Filter { ethertype: Some(0x0800), ..OPTIONS.filter };
     assert_eq!(analysed(1, &frames, &Options { filter, ..OPTIONS }).capture.frames, 5000);
+}
+
+/// The cycle counter of PROFINET starts again after 2048 frames of 1 ms. It continues after pauses of any length.
+#[test]
+fn numbers_that_continue_after_pauses_are_no_losses() {
+    for pauses_ms in [&[2_000][..], &[1_500], &[10_000], &[500; 5], &[300; 8], &[3_000, 7_000]] {
+        let (mut frames, mut number, mut slot) = (Vec::new(), 60_000, 0);
+        for pause_ms in pauses_ms.iter().chain([&0]) {
+            for _ in 0..1_500 {
+                frames.push(seen(slot, ethernet(0x8892, &profinet(number))));
+                (number, slot) = (number + 1, slot + 1);
+            }
+            slot += pause_ms;
+        }
+        let capture = analysed(1, &frames, &OPTIONS).capture;
+        let counts = (capture.lost, capture.duplicates, capture.restarts, capture.too_late);
+        assert_eq!(counts, (Some(0), Some(0), Some(0), Some(0)), "{pauses_ms:?}");
+    }
 }
