@@ -541,7 +541,8 @@ fn few_numbered_frames_between_the_cyclic_ones_are_counted() {
         assert_eq!(
             (capture.late, capture.surplus, capture.lost, capture.skipped_slots, capture.steps_total),
             (Some(0), Some(n_between), Some(0), Some(0), Some(0)),
-            "{n_between} from {from}, {apart} apart: {:?}", capture.lateness_unknown
+            "{n_between} from {from}, {apart} apart: {:?}",
+            capture.lateness_unknown
         );
     }
 }
