@@ -3,7 +3,7 @@
 
 use std::{
     env,
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -80,25 +80,20 @@ fn of_round(arguments: impl Iterator<Item = OsString>, record: &Path) -> Vec<OsS
     let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
     let (own, others) = arguments.split_at(end);
     let mut kept: Vec<OsString> = Vec::new();
-    let mut is_value = false;
-    for word in own {
-        let is_option = |option: &&str| word == option;
-        let has_value = |option: &&str| starts_with(word, &format!("{option}="));
-        if std::mem::take(&mut is_value) || OF_ALL_ROUNDS.iter().any(|option| has_value(&option)) {
-            continue;
-        }
-        is_value = OF_ALL_ROUNDS.iter().any(|option| is_option(&option));
-        if !is_value {
+    let mut own = own.iter();
+    while let Some(word) = own.next() {
+        let text = word.to_string_lossy();
+        let (name, value) = text.split_once('=').map_or((text.as_ref(), None), |(name, value)| (name, Some(value)));
+        if !OF_ALL_ROUNDS.contains(&name) {
             kept.push(word.clone());
+        } else if value.is_none() {
+            // Its value is the next word.
+            own.next();
         }
     }
     kept.extend(["--quiet".into(), "--record".into(), record.into()]);
     kept.extend(others.iter().cloned());
     kept
-}
-
-fn starts_with(word: &OsStr, start: &str) -> bool {
-    word.as_encoded_bytes().starts_with(start.as_bytes())
 }
 
 /// The worst outcome of the rounds; PASS if none was judged.
