@@ -134,7 +134,7 @@ pub fn search_unit(command: &str) -> [NewFile; 2] {
     [NewFile { path: SEARCH.to_owned(), text: unit }, NewFile { path: SEARCH_ENABLED.to_owned(), text: enabled }]
 }
 
-/// True if [`unit`] tunes this machine at each boot.
+/// True if [`unit()`] tunes this machine at each boot.
 pub(crate) fn is_persistent(root: &Root) -> bool {
     root.exists(UNIT) && root.exists(ENABLED)
 }
