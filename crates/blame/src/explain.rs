@@ -30,7 +30,7 @@ use causes::Causes;
 
 pub(crate) use causes::TURNED_OFF_IN;
 pub(crate) use classify::LOST_EVENTS;
-pub(crate) use classify::{IDLE_STATE_PREFIX, IN_PREVIOUS_CYCLE};
+pub(crate) use classify::{IDLE_STATE_PREFIX, IN_PREVIOUS_CYCLE, MAX_SWITCH_NS};
 pub use shares::MAX_STRETCHES;
 pub use wake_up::{MeasuredThread, WakeUp, Work};
 

@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`watch`] | explains the spikes of a run while it goes on |
+//! | [`bound`] | a bound of the latency from its causes |
 //! | [`counters`] | a likely culprit if there is no trace |
 //! | [`event`] | decoded trace events |
 //! | [`mod@explain`] | the culprits of one spike, from trace events |
@@ -17,6 +18,7 @@
 //! | [`timerlat`] | measurements of the kernel's timerlat tracer |
 //! | [`trace`] | reads and decodes the kernel's trace |
 
+pub mod bound;
 pub mod counters;
 pub mod event;
 pub mod explain;

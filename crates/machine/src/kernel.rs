@@ -84,6 +84,13 @@ pub(crate) struct Preempt {
 /// The model of a dynamic kernel whose mode cannot be read.
 pub(crate) const DYNAMIC: &str = "dynamic (mode not readable)";
 
+/// True if the kernel is PREEMPT_RT.
+#[must_use]
+pub fn is_realtime_kernel(root: &Root) -> bool {
+    let build = root.read("proc/sys/kernel/version");
+    preempt(root, build.as_deref(), None).is_some_and(|preempt| preempt.model == "PREEMPT_RT")
+}
+
 /// The preemption model in force; `None` if no file reveals it.
 ///
 /// `build` is `uname -v`, the only sign of a mainline real-time kernel, which has no `/sys/kernel/realtime`.

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    CAPTURE, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, ROUND_TRIP, SeriesKind, Stretch, Trip,
+    CAPTURE, CauseBound, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, ROUND_TRIP, SeriesKind,
+    Stretch, Trip,
     kind::{KindKeys, MeasuredBy},
 };
 
@@ -81,6 +82,10 @@ pub struct Series {
     /// Figures of an EVL thread; absent for Linux threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evl: Option<EvlThread>,
+    /// The worst lateness that the parts in the kernel's trace could make together; absent for series that were not traced,
+    /// and for threads that wait for something other than their deadlines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause_bound: Option<CauseBound>,
     /// Remarks, e.g. that a CPU went offline or that the guard acted.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -25,6 +25,9 @@ pub struct Tail {
     pub window_ns: u64,
     /// Largest measured value, ns.
     pub max_ns: i64,
+    /// The largest bound from causes of these threads, ns ([`CauseBound`](crate::CauseBound)); absent if a thread has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_causes_ns: Option<u64>,
     /// The reason why the windows say nothing about larger values; absent if they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<TailRefusal>,

@@ -19,7 +19,7 @@ pub(crate) const IDLE_STATE_PREFIX: &str = "idle state ";
 
 /// Longest run of a thread of lower priority, or of the idle thread, that still counts as the normal path from the
 /// timer's interrupt to the measuring thread, ns.
-const MAX_SWITCH_NS: u64 = 15_000;
+pub(crate) const MAX_SWITCH_NS: u64 = 15_000;
 /// Additional time on that path for each interrupt or softirq, ns.
 const PER_HANDLER_NS: u64 = 1_000;
 /// Longest time between two events on that path, ns; a longer time has a cause outside the trace.
