@@ -53,6 +53,7 @@ fn of_group(group: &[&Series], limits_ns: &[i64]) -> Tail {
         windows: windows.iter().flatten().count() as u64,
         window_ns: first.maxima.window_ns,
         max_ns: group.iter().filter_map(|series| series.max_ns).max().unwrap_or_default(),
+        from_causes_ns: bound_ns(group),
         ..Tail::default()
     };
     match extremes::tail(&windows) {
@@ -60,6 +61,12 @@ fn of_group(group: &[&Series], limits_ns: &[i64]) -> Tail {
         Ok(fitted) => fill(&mut tail, &fitted, limits_ns),
     }
     tail
+}
+
+/// The largest bound from causes; `None` if a series has none.
+fn bound_ns(group: &[&Series]) -> Option<u64> {
+    let bounds_ns = group.iter().map(|series| series.cause_bound.as_ref()?.bound_ns);
+    bounds_ns.collect::<Option<Vec<u64>>>()?.into_iter().max()
 }
 
 /// Stores the fitted distributions and their levels.
@@ -123,7 +130,7 @@ fn refused(refusal: Refusal) -> TailRefusal {
 mod tests {
     use super::*;
     use extremes::Random;
-    use record::{Histogram, UseVerdict, Validity};
+    use record::{CauseBound, Histogram, UseVerdict, Validity};
 
     /// Windows of a second with the largest of 1000 exponential values, whose mean is 5 us.
     fn series(cpu: u32, seconds: u64, seed: u64) -> Series {
@@ -175,6 +182,18 @@ mod tests {
         assert_eq!(together[1].refused, Some(TailRefusal::TooShort));
         let alone = tails(&run(vec![a], &[]));
         assert!(alone[0].levels[0].by_blocks.low_ns < together[0].levels[0].by_blocks.estimate_ns);
+    }
+
+    #[test]
+    fn the_largest_bound_counts_if_all_threads_have_one() {
+        let bounded = |cpu, bound_ns| {
+            let bound = CauseBound { bound_ns, ..CauseBound::default() };
+            Series { cause_bound: Some(bound), ..series(cpu, 60, 1) }
+        };
+        let of = |series| tails(&run(series, &[]))[0].from_causes_ns;
+        assert_eq!(of(vec![bounded(0, Some(70_000)), bounded(1, Some(90_000))]), Some(90_000));
+        assert_eq!(of(vec![bounded(0, Some(70_000)), bounded(1, None)]), None);
+        assert_eq!(of(vec![bounded(0, Some(70_000)), series(1, 60, 1)]), None);
     }
 
     #[test]

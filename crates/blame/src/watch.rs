@@ -16,12 +16,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use machine::{Root, limits_realtime_threads};
-use record::{Blame, Cause, CauseKind, Evidence, Record, SeriesKind, Spike};
+use machine::{Root, is_realtime_kernel, limits_realtime_threads};
+use record::{Blame, Cause, CauseBound, CauseKind, Culprit, Evidence, Record, Series, SeriesKind, Spike};
 
 use crate::{
     Counters, Entry, Explanation, Ledger, MeasuredThread, RemedyFacts, WakeUp, Work,
+    bound::Target,
     idle::IdleStates,
+    remedy,
     trace::{Snapshot, TraceError},
 };
 use traced::Traced;
@@ -74,6 +76,8 @@ pub struct Watch {
     round_limit: Option<Duration>,
     /// True if the kernel may limit the CPU time of real-time threads.
     realtime_limited: bool,
+    /// True if threads can preempt softirqs.
+    preempts_softirqs: bool,
     /// The ids of all threads that this process had: the last spikes are explained after their threads have ended.
     own_threads: BTreeSet<u32>,
 }
@@ -127,7 +131,7 @@ impl Watch {
         let blame = Blame { mode: used, why, events, ..Blame::default() };
         let (root, idle_states) = (root.clone(), IdleStates::of(root));
         let (ledger, round_began, explain_limit) = (Ledger::default(), Instant::now(), EXPLAIN_LIMIT);
-        let realtime_limited = limits_realtime_threads(&root);
+        let (realtime_limited, preempts_softirqs) = (limits_realtime_threads(&root), is_realtime_kernel(&root));
         Ok(Self {
             root,
             idle_states,
@@ -141,6 +145,7 @@ impl Watch {
             round_limit: None,
             own_threads: BTreeSet::new(),
             realtime_limited,
+            preempts_softirqs,
         })
     }
 
@@ -214,6 +219,35 @@ impl Watch {
         self.sharers = sharers.max(1);
     }
 
+    /// Reads the trace of a thread that sleeps until its deadlines, to bound its latency by its causes. Call it in each
+    /// round after the first deadline is known; without a trace it does nothing.
+    pub fn follow(&mut self, thread: &MeasuredThread, first_deadline_ns: u64, period_ns: u64) {
+        if let Source::Trace(traced) = &mut self.source {
+            let target = Target {
+                pid: thread.pid,
+                priority: thread.priority,
+                first_deadline_ns,
+                period_ns: period_ns.max(1),
+                preempts_softirqs: self.preempts_softirqs,
+                has_sections: false,
+            };
+            traced.follow(thread, target);
+        }
+    }
+
+    /// Stops following a thread, and returns the bound of its latency; `None` if it was not followed. `series` contains
+    /// its measurements.
+    pub fn cause_bound(&mut self, thread_id: u32, series: &Series, facts: &RemedyFacts) -> Option<CauseBound> {
+        let Source::Trace(traced) = &mut self.source else { return None };
+        let mut bound = traced.cause_bound(thread_id, series)?;
+        mark_own_threads(&self.own_threads, thread_id, bound.parts.iter_mut().map(|part| &mut part.cause));
+        let avoidable = |part: &&Culprit| !matches!(part.cause.kind, CauseKind::WakeUp | CauseKind::Unexplained);
+        if let Some(first) = bound.parts.iter().find(avoidable) {
+            bound.remedy = remedy(&first.cause, facts);
+        }
+        Some(bound)
+    }
+
     /// Explains new spikes of one measuring thread. `first_deadline_ns` is on CLOCK_MONOTONIC.
     pub fn explain_spikes(
         &mut self,
@@ -270,7 +304,7 @@ impl Watch {
         if !self.realtime_limited {
             without_throttling(&mut explanation);
         }
-        mark_own_threads(&self.own_threads, thread.pid, &mut explanation);
+        mark_own_threads(&self.own_threads, thread.pid, causes_of(&mut explanation));
         let Explanation { culprits, timeline, evidence } = explanation;
         self.ledger.add(Entry {
             cpu: thread.cpu,
@@ -376,8 +410,8 @@ fn causes_of(explanation: &mut Explanation) -> impl Iterator<Item = &mut Cause> 
 }
 
 /// Marks the causes that are other threads of this process.
-fn mark_own_threads(own_threads: &BTreeSet<u32>, explained: u32, explanation: &mut Explanation) {
-    for cause in causes_of(explanation) {
+fn mark_own_threads<'a>(own_threads: &BTreeSet<u32>, explained: u32, causes: impl Iterator<Item = &'a mut Cause>) {
+    for cause in causes {
         let (CauseKind::Thread | CauseKind::LateInterrupt, Some(thread_id)) = (cause.kind, cause.number) else {
             continue;
         };
@@ -415,8 +449,6 @@ fn count_strikes_of_all(record: &mut Record) {
 
 #[cfg(test)]
 mod tests {
-    use record::Culprit;
-
     use super::*;
 
     #[test]
@@ -462,7 +494,7 @@ mod tests {
             let culprits = vec![thread(kind, 42), thread(CauseKind::LateInterrupt, 42), thread(kind, 43)];
             let mut explanation = Explanation { culprits, ..Explanation::default() };
             explanation.culprits.push(thread(CauseKind::Interrupt, 42));
-            mark_own_threads(&watch.own_threads, explained, &mut explanation);
+            mark_own_threads(&watch.own_threads, explained, causes_of(&mut explanation));
             explanation.culprits.iter().map(|culprit| culprit.cause.own).collect::<Vec<_>>()
         };
         assert_eq!(own(7), [true, true, false, false]);

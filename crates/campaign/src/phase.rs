@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blame::{MeasuredThread, Timerlat, Watch};
+use blame::{MeasuredThread, RemedyFacts, Timerlat, Watch};
 use loads::Running;
 use machine::{CpuList, Root, SettingsWatch, Shield};
 use probes::{
@@ -279,6 +279,10 @@ impl<'a> PhaseRun<'a> {
         for timer in &mut self.timers {
             if let Some(thread) = measured_thread(plan, timer, has_quota) {
                 let first_ns = u64::try_from(timer.first_deadline_ns() - ahead_ns).unwrap_or(0);
+                // It is 0 until the thread has started.
+                if first_ns > 0 && has_cause_bound(plan, timer) {
+                    watch.follow(&thread, first_ns, timer.settings().period_ns);
+                }
                 watch.explain_spikes(&thread, &phase.name, first_ns, timer.fresh_spikes());
             }
             if let Some(actor) = &mut self.on_spike {
@@ -302,6 +306,13 @@ impl<'a> PhaseRun<'a> {
             for (thread, first_ns, spikes) in timerlat.fresh_spikes() {
                 watch.explain_spikes(&thread, &phase.name, first_ns, spikes);
             }
+        }
+    }
+
+    /// Adds the bounds from causes to the series of the timers, and stops following their threads.
+    pub fn bound_by_causes(&self, watch: &mut Watch, series: &mut [Series], facts: &RemedyFacts) {
+        for (timer, series) in self.timers.iter().zip(series) {
+            series.cause_bound = watch.cause_bound(timer.grant().thread_id, series, facts);
         }
     }
 
@@ -411,6 +422,13 @@ fn shift_ns(plan: &Plan, phase: &PhasePlan, index: usize) -> u64 {
     let on_each_cpu = plan.core.threads().len();
     let (cpu, core) = ((index / on_each_cpu) as u64, (index % on_each_cpu) as u64);
     cpu * plan.offset_ns + core * phase.period_ns / on_each_cpu as u64
+}
+
+/// True if the latency of a timer's thread is bounded by its causes: it only sleeps until deadlines of the trace's clock.
+fn has_cause_bound(plan: &Plan, timer: &Timer) -> bool {
+    let Settings { core, clock, spin, .. } = timer.settings();
+    let only_sleeps = plan.probe.definition().properties().measures_trace_cost && spin.is_none();
+    only_sleeps && *core == Core::Linux && *clock == Clock::Monotonic
 }
 
 /// The thread as the trace knows it; `None` for an unpinned thread, whose spikes are not explained.

@@ -294,8 +294,10 @@ impl<'a> Run<'a> {
         let named = record.validity.reasons.len();
         record.buffer = buffer_found(plan, record);
         record.caveats.extend(phase_run.probe_threads.iter().flat_map(|probe_threads| probe_threads.caveats()));
+        let facts = RemedyFacts::of(record);
+        phase_run.bound_by_causes(trace, phase_record.series(record), &facts);
         budget.apply(phase_record.series(record));
-        record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
+        record.blame = Some(trace.to_record(&facts));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {
             let snapshot = trace.snapshot().map_err(RunError::from);
             let written = snapshot.and_then(|snapshot| Ok(snapshot.write(&stop_on.trace_path)?));

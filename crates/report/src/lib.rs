@@ -6,6 +6,7 @@ mod advice;
 mod audio;
 pub mod blame;
 pub mod campaign;
+mod cause_bound;
 mod caveats;
 mod clocks;
 mod compare;

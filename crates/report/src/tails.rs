@@ -7,9 +7,18 @@ use crate::words::capitalized;
 
 /// The title of the table.
 pub const TITLE: &str = "Larger values than the run showed";
-/// The explanation below the table.
-pub const NOTE: &str = "Each level is exceeded once in the time of its column on average, if the machine and its load stay as they \
-                        were. In brackets: the interval at 95 %.";
+/// The heading of the bounds from causes.
+const FROM_CAUSES: &str = "from causes";
+
+/// The explanation below the table: of the levels, and of the bounds from causes.
+pub fn notes(tails: &[Tail]) -> String {
+    let levels = "Each level is exceeded once in the time of its column on average, if the machine and its load stay as they \
+                  were. In brackets: the interval at 95 %.";
+    let bounds = "From causes: the worst that the parts seen in the trace could make together.";
+    let has = |is: fn(&Tail) -> bool, text| tails.iter().any(is).then_some(text);
+    let both = [has(|tail| !tail.levels.is_empty(), levels), has(|tail| tail.from_causes_ns.is_some(), bounds)];
+    both.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
 
 /// The threads of a tail: `under load, timer`, `under load, 2 threads`.
 pub fn threads(tail: &Tail) -> String {
@@ -23,25 +32,28 @@ pub fn threads(tail: &Tail) -> String {
 }
 
 /// The headings and the rows of the table: for each tail one by blocks, and one by peaks if it has them. No rows if all tails
-/// were refused.
+/// were refused and have no bound from causes.
 pub fn table(tails: &[Tail]) -> (Vec<String>, Vec<Vec<String>>) {
     let times: Vec<(&str, u64)> =
         TIMES.into_iter().filter(|(_, ns)| tails.iter().any(|tail| level_of(tail, *ns).is_some())).collect();
+    let has_bounds = tails.iter().any(|tail| tail.from_causes_ns.is_some());
     let headings = ["", "measured"]
         .map(str::to_owned)
         .into_iter()
         .chain(times.iter().map(|(name, _)| format!("in {name}")))
+        .chain(has_bounds.then(|| FROM_CAUSES.to_owned()))
         .collect();
     let mut rows = Vec::new();
-    for tail in tails.iter().filter(|tail| !tail.levels.is_empty()) {
-        let mut add = |name: String, max: String, of: fn(&TailLevel) -> Option<LevelInterval>| {
+    for tail in tails.iter().filter(|tail| !tail.levels.is_empty() || tail.from_causes_ns.is_some()) {
+        let mut add = |name: String, max: String, of: fn(&TailLevel) -> Option<LevelInterval>, bound: String| {
             let levels =
                 times.iter().map(|(_, ns)| level_of(tail, *ns).and_then(of).map_or_else(|| "-".into(), interval));
-            rows.push([name, max].into_iter().chain(levels).collect());
+            rows.push([name, max].into_iter().chain(levels).chain(has_bounds.then_some(bound)).collect());
         };
-        add(threads(tail), format_ns(tail.max_ns), |level| Some(level.by_blocks));
+        let bound = tail.from_causes_ns.map_or_else(|| "-".to_owned(), format_unsigned_ns);
+        add(threads(tail), format_ns(tail.max_ns), |level| Some(level.by_blocks), bound);
         if tail.peaks.is_some() {
-            add("  by peaks".into(), String::new(), |level| level.by_peaks);
+            add("  by peaks".into(), String::new(), |level| level.by_peaks, String::new());
         }
     }
     (headings, rows)
@@ -168,6 +180,19 @@ mod tests {
         let (headings, rows) = table(&[refused, fitted()]);
         assert_eq!(headings, ["", "measured", "in an hour", "in a day"]);
         assert_eq!(rows, [blocks, peaks]);
+    }
+
+    #[test]
+    fn bounds_from_causes_have_a_column() {
+        let bounded = Tail { from_causes_ns: Some(91_000), ..fitted() };
+        let (headings, rows) = table(&[bounded.clone(), fitted()]);
+        assert_eq!(headings.last().map(String::as_str), Some("from causes"));
+        let last: Vec<&str> = rows.iter().map(|row| row[4].as_str()).collect();
+        assert_eq!(last, ["91 us", "", "-", ""]);
+        let refused = Tail { levels: Vec::new(), peaks: None, refused: Some(TailRefusal::TooShort), ..bounded };
+        assert_eq!(table(std::slice::from_ref(&refused)).1, [["under load, 2 threads", "52.1 us", "91 us"]]);
+        assert!(notes(&[refused]).starts_with("From causes: "));
+        assert!(!notes(&[fitted()]).contains("From causes"));
     }
 
     #[test]

@@ -1,18 +1,31 @@
 //! Culprits from the kernel's trace: reads the ring of a CPU at a spike and takes the events around it.
 
-use std::{collections::BTreeMap, thread};
+use std::{
+    collections::BTreeMap,
+    thread,
+    time::{Duration, Instant},
+};
 
-use record::{Cause, CauseKind, Evidence};
+use record::{Cause, CauseBound, CauseKind, Evidence, Series};
+use sys::usage::thread_cpu_time_ns;
 
 use super::window::{Window, events_around, events_of_other_cpu, stop_signal_before};
 use crate::{
-    Explanation, MeasuredThread, WakeUp, explain,
+    Explanation, MeasuredThread, WakeUp,
+    bound::{Parts, Target, cause_bound},
+    explain,
     trace::{Instance, Settings, Snapshot, TraceError, Tracefs, remove_leftovers, ring_kib},
 };
 
 /// Ring of a CPU that is not measured, KiB. Threads there may wake or stop a measuring thread, and timers of isolated
 /// CPUs run there.
 const OTHERS_KIB: u32 = 512;
+/// The CPU time that reading all events may take, as a share of one CPU, and at once. Explaining spikes needs the rest.
+const MAX_READING_SHARE: f64 = 0.25;
+const READING_BURST: Duration = Duration::from_millis(200);
+/// The events that show every section with interrupts or preemption off.
+const SECTION_EVENTS: [&str; 4] =
+    ["preemptirq:irq_disable", "preemptirq:irq_enable", "preemptirq:preempt_disable", "preemptirq:preempt_enable"];
 
 /// The trace, and the events read so far.
 #[derive(Debug)]
@@ -20,6 +33,17 @@ pub struct Traced {
     pub instance: Instance,
     /// Events by CPU.
     windows: BTreeMap<u32, Window>,
+    /// The threads whose latency is bounded, by id.
+    bounded: BTreeMap<u32, Bounded>,
+    /// Wall clock and CPU time since the first of these threads is followed, ns.
+    following: Option<(Instant, u64)>,
+}
+
+/// A thread whose latency is bounded.
+#[derive(Debug)]
+struct Bounded {
+    cpu: u32,
+    parts: Parts,
 }
 
 impl Traced {
@@ -37,7 +61,7 @@ impl Traced {
         if keep {
             instance.keep_drained();
         }
-        Ok(Self { instance, windows: BTreeMap::new() })
+        Ok(Self { instance, windows: BTreeMap::new(), bounded: BTreeMap::new(), following: None })
     }
 
     /// From now on, keeps events only for these threads. The caller then reads the new spikes of each of them.
@@ -47,18 +71,54 @@ impl Traced {
         }
         for (&cpu, window) in &mut self.windows {
             let of_cpu = threads.iter().filter(|measured| measured.cpu == cpu);
-            window.begin_round(&of_cpu.map(|measured| measured.pid).collect::<Vec<_>>(), now_ns);
+            let left_ns =
+                self.bounded.values().filter(|bounded| bounded.cpu == cpu).map(|bounded| bounded.parts.left_ns());
+            window.begin_round(&of_cpu.map(|measured| measured.pid).collect::<Vec<_>>(), now_ns, left_ns.min());
         }
     }
 
     /// Reads all events of a CPU.
     pub fn read(&mut self, cpu: u32) {
         let window = self.windows.entry(cpu).or_default();
+        let known = window.events.len();
+        let bounded = self.bounded.values_mut().filter(|bounded| bounded.cpu == cpu);
         // If the ring cannot be read, the spike has no events, and its evidence is incomplete.
         if let Ok(drained) = self.instance.drain(cpu, &mut window.events) {
+            bounded.for_each(|bounded| bounded.parts.take_all(&window.events[known..], &drained.gaps));
             window.gaps.extend(drained.gaps);
         }
         window.bound();
+    }
+
+    /// Reads all events of a thread's CPU, to bound its latency. Gives up if that takes too much CPU time.
+    pub fn follow(&mut self, measured: &MeasuredThread, target: Target) {
+        let begun_ns = thread_cpu_time_ns();
+        let (since, used_ns) = self.following.unwrap_or_else(|| (Instant::now(), 0));
+        let limit = since.elapsed().mul_f64(MAX_READING_SHARE) + READING_BURST;
+        let has_sections = SECTION_EVENTS.iter().all(|event| self.instance.events_on().iter().any(|on| on == event));
+        let bounded = self
+            .bounded
+            .entry(measured.pid)
+            .or_insert_with(|| Bounded { cpu: measured.cpu, parts: Parts::new(Target { has_sections, ..target }) });
+        if Duration::from_nanos(used_ns) > limit {
+            bounded.parts.give_up();
+            return;
+        }
+        self.read(measured.cpu);
+        let took_ns = thread_cpu_time_ns() - begun_ns;
+        self.following = Some((since, used_ns + took_ns));
+        if let Some(bounded) = self.bounded.get_mut(&measured.pid) {
+            bounded.parts.read_ns += took_ns;
+        }
+    }
+
+    /// Stops following a thread, and returns the bound of its latency.
+    pub fn cause_bound(&mut self, thread_id: u32, series: &Series) -> Option<CauseBound> {
+        let mut bounded = self.bounded.remove(&thread_id)?;
+        if self.bounded.is_empty() {
+            self.following = None;
+        }
+        Some(cause_bound(&mut bounded.parts, series, self.instance.names(), &|address| self.instance.symbol(address)))
     }
 
     /// Reads all events, and copies the kept ones for a file.

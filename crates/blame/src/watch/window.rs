@@ -51,18 +51,25 @@ impl Window {
         let over = self.events.len() - MAX_EVENTS * 3 / 4;
         let to_ns = self.events[over].at_ns;
         self.events.drain(..over);
+        self.gaps.retain(|gap| gap.to_ns > to_ns);
         self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
     }
 
     /// Begins a round with the threads that now measure on the CPU, and drops events that none of them needs. The
     /// caller then reads the new spikes of each thread.
-    pub fn begin_round(&mut self, threads: &[u32], now_ns: u64) {
+    ///
+    /// If all events are read in each round, `left_ns` is the time when a thread left the CPU some wake-ups ago. Events
+    /// that are older than this and than any short spike are then dropped, too.
+    pub fn begin_round(&mut self, threads: &[u32], now_ns: u64, left_ns: Option<u64>) {
         self.needed.retain(|pid, _| threads.contains(pid));
         for &pid in threads {
             self.needed.entry(pid).or_insert(0);
         }
-        if threads.len() > 1 {
-            self.forget(self.round_ns.saturating_sub(MAX_KEPT_NS));
+        let recent_ns = self.round_ns.saturating_sub(MAX_KEPT_NS);
+        match left_ns {
+            _ if threads.len() > 1 => self.forget(recent_ns),
+            Some(left_ns) => self.forget(recent_ns.min(left_ns.saturating_sub(CONTEXT_NS))),
+            None => {}
         }
         self.round_ns = now_ns;
     }
@@ -186,29 +193,44 @@ mod tests {
     }
 
     #[test]
+    fn drops_what_no_spike_of_a_thread_that_runs_needs() {
+        const MS: u64 = 1_000_000;
+        let mut window = Window { events: (0..1000).map(|ms| switch(ms * MS)).collect(), ..Window::default() };
+        window.begin_round(&[7], 1000 * MS, Some(996 * MS));
+        assert_eq!(window.events.len(), 1000, "the next spikes may be older than this round");
+        window.begin_round(&[7], 1040 * MS, Some(996 * MS));
+        assert_eq!(window.events[0].at_ns, 499 * MS);
+        window.begin_round(&[7], 2000 * MS, Some(996 * MS));
+        assert_eq!(window.events[0].at_ns, 539 * MS);
+        window.begin_round(&[7], 2040 * MS, Some(996 * MS));
+        assert_eq!(window.events[0].at_ns, 995 * MS, "the thread has been late since then");
+        assert_eq!(window.complete_since_ns(u64::MAX), 995 * MS);
+    }
+
+    #[test]
     fn keeps_events_until_no_thread_needs_them() {
         const MS: u64 = 1_000_000;
         let since = |window: &Window| (window.events[0].at_ns / MS, window.complete_since_ns(u64::MAX) / MS);
         let mut window = Window { events: (0..1000).map(|ms| switch(ms * MS)).collect(), ..Window::default() };
-        window.begin_round(&[7], 1000 * MS);
+        window.begin_round(&[7], 1000 * MS, None);
         window.explained(7, 600 * MS);
         assert_eq!(since(&window), (599, 0), "only one thread");
 
-        window.begin_round(&[7, 8], 1000 * MS);
+        window.begin_round(&[7, 8], 1000 * MS, None);
         window.explained(7, 900 * MS);
         assert_eq!(since(&window).0, 599, "thread 8 may report a spike of the same time");
         window.explained(8, 800 * MS);
         // Explaining thread 7 took long: its next spikes may be much older than the last event.
         window.events.extend((1000..2000).map(|ms| switch(ms * MS)));
-        window.begin_round(&[7, 8], 2000 * MS);
+        window.begin_round(&[7, 8], 2000 * MS, None);
         assert_eq!(since(&window), (799, 0));
 
         window.explained(7, 1990 * MS);
-        window.begin_round(&[7, 8], 2040 * MS);
+        window.begin_round(&[7, 8], 2040 * MS, None);
         let (kept, complete) = since(&window);
         assert_eq!(kept, 1499, "thread 8 had no spike for long");
         assert_eq!(complete, kept, "the dropped events are a gap");
-        window.begin_round(&[8], 2080 * MS);
+        window.begin_round(&[8], 2080 * MS, None);
         window.explained(8, 1999 * MS);
         assert_eq!(since(&window), (1998, 0), "thread 7 has ended");
     }

@@ -3,7 +3,10 @@
 use record::Record;
 
 use super::figure::{Part, Row, Table};
-use crate::tails::{NOTE, TITLE, sentences, table};
+use crate::{
+    cause_bound,
+    tails::{TITLE, notes, sentences, table},
+};
 
 /// The levels of each group of threads, or why there are none; `None` for records without tails.
 pub fn section(record: &Record) -> Option<Part> {
@@ -12,13 +15,13 @@ pub fn section(record: &Record) -> Option<Part> {
     }
     let (head, rows) = table(&record.tails);
     let plain = |row: Vec<String>| Row::plain(row.into_iter().map(|cell| cell.trim().to_owned()).collect());
-    let table = Table { caption: NOTE.to_owned(), head, rows: rows.into_iter().map(plain).collect() };
+    let table = Table { caption: notes(&record.tails), head, rows: rows.into_iter().map(plain).collect() };
     Some(Part {
         name: "Tail".to_owned(),
         title: TITLE.to_owned(),
         tables: Some(table).filter(|table| !table.rows.is_empty()).into_iter().collect(),
         more: Vec::new(),
-        notes: record.tails.iter().flat_map(sentences).collect(),
+        notes: record.tails.iter().flat_map(sentences).chain(cause_bound::sentences(record)).collect(),
         only_on_screen: true,
     })
 }

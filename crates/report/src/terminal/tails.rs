@@ -4,8 +4,9 @@ use record::Record;
 
 use super::{cell, page::Page, table::Table};
 use crate::{
+    cause_bound,
     style::Ink,
-    tails::{NOTE, TITLE, sentences, table},
+    tails::{TITLE, notes, sentences, table},
 };
 
 /// The levels of each group of threads, or why there are none; nothing for records without tails.
@@ -19,7 +20,8 @@ pub(super) fn section(page: &mut Page, record: &Record) {
         let mut table = Table::new(&headings);
         rows.into_iter().for_each(|row| table.row(row.into_iter().map(cell).collect()));
         page.table(&table);
-        page.text(Ink::Quiet, NOTE);
+        page.text(Ink::Quiet, &notes(&record.tails));
     }
-    record.tails.iter().flat_map(sentences).for_each(|sentence| page.text(Ink::Plain, &sentence));
+    let of_causes = cause_bound::sentences(record);
+    record.tails.iter().flat_map(sentences).chain(of_causes).for_each(|sentence| page.text(Ink::Plain, &sentence));
 }
