@@ -9,8 +9,8 @@ use guest::{
 
 use crate::{
     tests::{
-        agreement, audio, campaign, cards, command, culprits, evl, exact, guests, interrupt, isolation, kernel, launch,
-        nics, noise, package, peers, process, reboot, shield, threads, timer, timerlat, tune,
+        agreement, audio, bound, campaign, cards, command, culprits, evl, exact, guests, interrupt, isolation, kernel,
+        launch, nics, noise, package, peers, process, reboot, shield, threads, timer, timerlat, tune,
     },
     verdict::Test,
 };
@@ -136,6 +136,7 @@ pub const ALL: &[Boot] = &[
             culprits::faults::of_an_unlocked_probe,
             culprits::storms::of_interrupts,
             noise::finds_known_gaps,
+            bound::contains_what_is_provoked,
         ],
         ..PLAIN
     },

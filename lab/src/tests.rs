@@ -4,6 +4,7 @@
 pub mod agreement;
 pub mod audio;
 mod blocker;
+pub mod bound;
 pub mod campaign;
 pub mod cards;
 pub mod command;
