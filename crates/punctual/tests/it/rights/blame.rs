@@ -9,7 +9,7 @@ use std::{
 };
 
 use blame::Tracefs;
-use record::{BlameMode, CauseKind, Evidence, Record, State};
+use record::{BlameMode, BoundRefusal, CauseBound, CauseKind, Culprit, Evidence, Record, State};
 use stalls::{Stall, repeat_if_stalled};
 
 use crate::harness::{PUNCTUAL, Scratch, Start, alone, last_cpu, resume, signal, stop, wait_until};
@@ -50,6 +50,41 @@ fn shares_add_up(record: &Record) {
         let late = spike.timeline.iter().filter(|stretch| stretch.start_ns >= 0).map(|stretch| stretch.ns);
         assert_eq!(late.sum::<u64>(), spike.lateness_ns.cast_unsigned(), "{spike:?}");
     }
+}
+
+/// The bound from causes of a run of the timer probe on one CPU, and its largest lateness, ns.
+fn bound(options: &str) -> (Scratch, Option<CauseBound>, u64) {
+    let scratch = Scratch::new();
+    let command = format!("measure timer --quiet --record a --cpus {} {options}", last_cpu());
+    let (_, output) = run(scratch.punctual(&command));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = scratch.record();
+    let series = &record.series[0];
+    let max_ns = series.max_ns.expect("wake-ups").unsigned_abs();
+    (scratch, series.cause_bound.clone(), max_ns)
+}
+
+#[test]
+fn a_traced_run_has_a_bound_from_causes() {
+    let _alone = alone();
+    // The thread that reads the trace is an ordinary one.
+    repeat_if_stalled(Stall::Ordinary(Duration::from_millis(50)), || {
+        let (scratch, bound, max_ns) = bound("--duration 6s --load switch");
+        let bound = bound.expect("a bound");
+        let bound_ns = bound.bound_ns.unwrap_or_else(|| panic!("{bound:?}"));
+        assert!(bound_ns >= max_ns, "{max_ns} ns: {bound:?}");
+        assert_eq!(bound.parts.iter().map(|part| part.ns).sum::<u64>(), bound_ns);
+        let is_handler = |part: &Culprit| part.cause.kind == CauseKind::Interrupt;
+        assert!(bound.parts.iter().any(is_handler), "the timer's interrupt is missing: {bound:?}");
+        assert!(bound.wake_ups > 5_000 && bound.events > 4 * bound.wake_ups && bound.read_ns > 0, "{bound:?}");
+        let shown = scratch.punctual("show a.punctual.json --full").output().expect("it runs");
+        let text = String::from_utf8_lossy(&shown.stdout);
+        assert!(text.contains("from causes") && text.contains("if all meet:"), "{text}");
+    });
+    let refusal = |options| bound(options).1.map(|bound| (bound.bound_ns, bound.refused));
+    assert_eq!(refusal("--duration 1s"), Some((None, Some(BoundRefusal::TooShort))));
+    assert_eq!(refusal("--duration 1s --policy other"), Some((None, Some(BoundRefusal::NotRealTime))));
+    assert_eq!(refusal("--duration 1s --blame=counters"), None);
 }
 
 #[test]
