@@ -137,6 +137,7 @@ pub const ALL: &[Boot] = &[
             culprits::storms::of_interrupts,
             noise::finds_known_gaps,
             bound::contains_what_is_provoked,
+            bound::timerlat_shows_more_sections,
         ],
         ..PLAIN
     },

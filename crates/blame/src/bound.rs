@@ -26,7 +26,8 @@ use crate::{
     Comm, Names,
     explain::{MAX_SWITCH_NS, TURNED_OFF_IN},
 };
-pub use parts::{Parts, Target};
+pub use parts::{Longest, Parts, Target};
+use sections::Section;
 use workload::LONGEST_WINDOW_NS;
 
 /// A run with fewer wake-ups has no bound.
@@ -36,10 +37,12 @@ const LEAST_TIME_NS: u64 = 5_000_000_000;
 /// At least this share of the measured time must be traced, percent.
 const TRACED_PERCENT: u64 = 98;
 
-/// The bound of one thread. `series` contains the thread's measurements, and `symbol` returns the name of a function.
+/// The bound of one thread. `longest` contains its delays, and those of other threads that show the sections of its CPU.
+/// `series` contains its measurements, and `symbol` returns the name of a function.
 #[must_use]
 pub fn cause_bound(
     parts: &mut Parts,
+    longest: &Longest,
     series: &Series,
     names: &Names,
     symbol: &dyn Fn(u64) -> Option<String>,
@@ -54,7 +57,7 @@ pub fn cause_bound(
         read_ns: parts.read_ns,
         ..CauseBound::default()
     };
-    match refusal(parts, series).map_or_else(|| culprits(parts, series, names, symbol), Err) {
+    match refusal(parts, series).map_or_else(|| culprits(parts, longest, series, names, symbol), Err) {
         Ok(culprits) => {
             bound.bound_ns = Some(culprits.iter().map(|culprit| culprit.ns).sum());
             bound.parts = culprits;
@@ -81,12 +84,13 @@ fn refusal(parts: &Parts, series: &Series) -> Option<BoundRefusal> {
 /// The parts of the bound, the largest first. They add up to it.
 fn culprits(
     parts: &Parts,
+    longest: &Longest,
     series: &Series,
     names: &Names,
     symbol: &dyn Fn(u64) -> Option<String>,
 ) -> Result<Vec<Culprit>, BoundRefusal> {
     let max_ns = series.max_ns.unwrap_or(0).max(0).unsigned_abs();
-    let mut culprits = blocking(parts, max_ns, symbol);
+    let mut culprits = blocking(parts, longest, symbol);
     let blocking_ns = culprits.iter().map(|culprit| culprit.ns).sum();
     let bound_ns = fixed_point(blocking_ns, |window_ns| {
         parts.sources.iter().map(|(_, workload)| workload.most_ns(window_ns)).sum()
@@ -120,54 +124,39 @@ fn fixed_point(blocking_ns: u64, interference: impl Fn(u64) -> u64) -> Option<u6
     }
 }
 
-/// The longest blocking without interference, with the causes of its parts. No delay of a wake-up was longer than the
-/// largest lateness.
-fn blocking(parts: &Parts, max_ns: u64, symbol: &dyn Fn(u64) -> Option<String>) -> Vec<Culprit> {
-    let longest = &parts.longest;
-    let path_ns = longest.own_ns.min(max_ns);
+/// The longest blocking without interference, with the causes of its parts.
+fn blocking(parts: &Parts, longest: &Longest, symbol: &dyn Fn(u64) -> Option<String>) -> Vec<Culprit> {
+    let path = |ns| Culprit { cause: Cause::new(CauseKind::WakeUp, ""), ns };
+    let &Longest { idle, busy, own_ns, outside_ns } = longest;
     if parts.target.has_sections {
-        let (closed, sections) = (longest.outside_ns.min(max_ns), &parts.sections);
-        let path_ns = path_ns + sections.before_switch_ns;
-        let mut culprits = vec![Culprit { cause: Cause::new(CauseKind::WakeUp, ""), ns: path_ns }];
+        let sections = &parts.sections;
         let outside = Cause { detail: "with interrupts and preemption on".to_owned(), ..Cause::default() };
-        culprits.push(Culprit { cause: outside, ns: closed });
-        let section = &sections.longest;
-        if section.ns < sections.after_switch_ns {
-            culprits[0].ns += sections.after_switch_ns;
-        } else {
-            let why = if section.irqs { Why::InterruptsOff } else { Why::PreemptionOff };
-            let function = symbol(section.caller).unwrap_or_else(|| format!("{:#x}", section.caller));
-            let cause = Cause {
-                why: Some(why),
-                detail: format!("{TURNED_OFF_IN}{function}"),
-                ..Cause::new(CauseKind::Thread, section.thread.to_string())
-            };
-            culprits.push(Culprit { cause, ns: section.ns });
+        let outside = Culprit { cause: outside, ns: outside_ns };
+        let scheduler_ns = own_ns + sections.before_switch_ns;
+        if sections.longest.ns < sections.after_switch_ns {
+            return vec![path(scheduler_ns + sections.after_switch_ns), outside];
         }
-        return culprits;
+        let Section { ns, irqs, caller, thread } = sections.longest;
+        let function = symbol(caller).unwrap_or_else(|| format!("{caller:#x}"));
+        let cause = Cause {
+            why: Some(if irqs { Why::InterruptsOff } else { Why::PreemptionOff }),
+            detail: format!("{TURNED_OFF_IN}{function}"),
+            ..Cause::new(CauseKind::Thread, thread.to_string())
+        };
+        return vec![path(scheduler_ns), outside, Culprit { cause, ns }];
     }
-    let (idle, busy) = (&longest.idle, &longest.busy);
-    let clipped = |ns: u64| ns.min(max_ns);
-    let sum_ns = |delays: &parts::Delays| clipped(delays.late_ns) + clipped(delays.blocked_ns);
-    if sum_ns(idle) > sum_ns(busy) {
-        // Nothing can have preemption off on an idle CPU except the way from the idle state to the thread.
-        let path = Cause::new(CauseKind::WakeUp, "");
-        return vec![
-            Culprit { cause: Cause::new(CauseKind::IdleExit, ""), ns: clipped(idle.late_ns) },
-            Culprit { cause: path, ns: clipped(idle.blocked_ns) + path_ns },
-        ];
+    if idle.late_ns + idle.blocked_ns > busy.late_ns + busy.blocked_ns {
+        // On an idle CPU, only the way from the idle state to the thread has preemption off.
+        let late = Culprit { cause: Cause::new(CauseKind::IdleExit, ""), ns: idle.late_ns };
+        return vec![late, path(idle.blocked_ns + own_ns)];
     }
-    let late = Cause::new(CauseKind::LateInterrupt, name(busy.late_by));
-    let blocked = Cause { why: Some(Why::PreemptionOff), ..Cause::new(CauseKind::Thread, name(busy.blocked_by)) };
-    let (late_ns, blocked_ns) = (clipped(busy.late_ns), clipped(busy.blocked_ns));
+    let late = Culprit { cause: Cause::new(CauseKind::LateInterrupt, name(busy.late_by)), ns: busy.late_ns };
     // A shorter time is the kernel's way from one thread to the next.
-    let (blocked_ns, path_ns) =
-        if blocked_ns > MAX_SWITCH_NS { (blocked_ns, path_ns) } else { (0, path_ns + blocked_ns) };
-    vec![
-        Culprit { cause: late, ns: late_ns },
-        Culprit { cause: blocked, ns: blocked_ns },
-        Culprit { cause: Cause::new(CauseKind::WakeUp, ""), ns: path_ns },
-    ]
+    if busy.blocked_ns <= MAX_SWITCH_NS {
+        return vec![late, path(busy.blocked_ns + own_ns)];
+    }
+    let blocked = Cause { why: Some(Why::PreemptionOff), ..Cause::new(CauseKind::Thread, name(busy.blocked_by)) };
+    vec![late, Culprit { cause: blocked, ns: busy.blocked_ns }, path(own_ns)]
 }
 
 fn name(comm: Option<Comm>) -> String {

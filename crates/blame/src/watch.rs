@@ -235,17 +235,30 @@ impl Watch {
         }
     }
 
-    /// Stops following a thread, and returns the bound of its latency; `None` if it was not followed. `series` contains
-    /// its measurements.
-    pub fn cause_bound(&mut self, thread_id: u32, series: &Series, facts: &RemedyFacts) -> Option<CauseBound> {
+    /// The bound of the latency of a followed thread; `None` if it was not followed. `series` contains its measurements.
+    /// `others` are the ids of other followed threads, with their largest lateness, ns: their wake-ups show more sections.
+    pub fn cause_bound(
+        &mut self,
+        thread_id: u32,
+        series: &Series,
+        others: &[(u32, u64)],
+        facts: &RemedyFacts,
+    ) -> Option<CauseBound> {
         let Source::Trace(traced) = &mut self.source else { return None };
-        let mut bound = traced.cause_bound(thread_id, series)?;
+        let mut bound = traced.cause_bound(thread_id, series, others)?;
         mark_own_threads(&self.own_threads, thread_id, bound.parts.iter_mut().map(|part| &mut part.cause));
         let avoidable = |part: &&Culprit| !matches!(part.cause.kind, CauseKind::WakeUp | CauseKind::Unexplained);
         if let Some(first) = bound.parts.iter().find(avoidable) {
             bound.remedy = remedy(&first.cause, facts);
         }
         Some(bound)
+    }
+
+    /// Stops following all threads.
+    pub fn stop_following(&mut self) {
+        if let Source::Trace(traced) = &mut self.source {
+            traced.stop_following();
+        }
     }
 
     /// Explains new spikes of one measuring thread. `first_deadline_ns` is on CLOCK_MONOTONIC.

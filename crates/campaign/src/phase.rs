@@ -11,7 +11,7 @@ use probes::{
     probe_threads::{ProbeThreads, ThreadInfo},
     timer::{Core, End, Settings, StopOn, Timer, TimerError},
 };
-use record::{EndedBy, Phase, Series};
+use record::{EndedBy, Phase, Series, TIMERLAT_THREAD};
 use sys::{
     clock::Clock,
     counter::Counter,
@@ -303,17 +303,29 @@ impl<'a> PhaseRun<'a> {
             }
         }
         if let Some(timerlat) = &mut self.timerlat {
+            let period_ns = timerlat.setup().period_ns;
             for (thread, first_ns, spikes) in timerlat.fresh_spikes() {
+                if self.timers.iter().any(|timer| has_cause_bound(plan, timer)) {
+                    watch.follow(&thread, first_ns, period_ns);
+                }
                 watch.explain_spikes(&thread, &phase.name, first_ns, spikes);
             }
         }
     }
 
-    /// Adds the bounds from causes to the series of the timers, and stops following their threads.
+    /// Adds the bounds from causes to the series of the timers, and stops following their threads. The threads of the
+    /// timerlat tracer show more sections.
     pub fn bound_by_causes(&self, watch: &mut Watch, series: &mut [Series], facts: &RemedyFacts) {
+        let max_ns = |cpu: u32| {
+            let of_thread = |series: &&Series| series.cpu == Some(cpu) && series.role == TIMERLAT_THREAD;
+            series.iter().find(of_thread)?.max_ns.and_then(|max_ns| u64::try_from(max_ns).ok())
+        };
+        let kernels = self.timerlat.iter().flat_map(|timerlat| timerlat.measured_threads());
+        let others: Vec<(u32, u64)> = kernels.filter_map(|thread| Some((thread.pid, max_ns(thread.cpu)?))).collect();
         for (timer, series) in self.timers.iter().zip(series) {
-            series.cause_bound = watch.cause_bound(timer.grant().thread_id, series, facts);
+            series.cause_bound = watch.cause_bound(timer.grant().thread_id, series, &others, facts);
         }
+        watch.stop_following();
     }
 
     /// The number of threads with spikes to explain.

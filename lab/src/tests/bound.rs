@@ -12,24 +12,24 @@ const IRQS_NS: i64 = 1_100_000;
 const HANDLER_NS: i64 = 900_000;
 /// Holds of each kind in a run. With a period of 1 ms, one of them begins within some 20 us of a deadline.
 const HOLDS: usize = 120;
+/// Of so few holds, a probe with a period of 5 ms meets a quarter, and none of them from its start.
+const FEW_HOLDS: usize = 24;
 /// Time from a command to its hold, ns.
 const LEAD_NS: i64 = 2_000_000;
 
 /// The bound of a run in which one thing at a time holds the CPU is not below the lateness of a run in which they meet, and
 /// at most twice as large.
 pub fn contains_what_is_provoked() -> Result<()> {
-    let apart = run("apart", || {
-        for kind in [format!("preempt {PREEMPT_NS}"), format!("irqs {IRQS_NS}"), format!("hardirq {HANDLER_NS}")] {
-            repeat(&[format!("after {LEAD_NS} {kind}")])?;
-        }
-        Ok(())
-    })?;
+    let apart = run("apart", "1ms", "", || one_at_a_time(HOLDS))?;
     // The interrupt comes shortly before the section ends, and prolongs it.
-    let together = run("together", || {
+    let together = run("together", "1ms", "", || {
         let handler_ns = LEAD_NS + PREEMPT_NS - 40_000;
-        repeat(&[format!("after {LEAD_NS} preempt {PREEMPT_NS}"), format!("after {handler_ns} hardirq {HANDLER_NS}")])?;
+        repeat(
+            HOLDS,
+            &[format!("after {LEAD_NS} preempt {PREEMPT_NS}"), format!("after {handler_ns} hardirq {HANDLER_NS}")],
+        )?;
         let handler_ns = LEAD_NS + IRQS_NS - 40_000;
-        repeat(&[format!("after {LEAD_NS} irqs {IRQS_NS}"), format!("after {handler_ns} hardirq {HANDLER_NS}")])
+        repeat(HOLDS, &[format!("after {LEAD_NS} irqs {IRQS_NS}"), format!("after {handler_ns} hardirq {HANDLER_NS}")])
     })?;
     let seen_ns = max_ns(&apart)?;
     let provoked_ns = max_ns(&together)?;
@@ -58,18 +58,46 @@ pub fn contains_what_is_provoked() -> Result<()> {
     Ok(())
 }
 
+/// The threads of the timerlat tracer show the sections that a probe with a long period rarely meets.
+pub fn timerlat_shows_more_sections() -> Result<()> {
+    let record = run("sampled", "5ms", "--timerlat", || {
+        one_at_a_time(FEW_HOLDS)?;
+        // A bound needs 1000 wake-ups.
+        thread::sleep(Duration::from_secs(5));
+        Ok(())
+    })?;
+    let bound = bound_of(&record)?;
+    println!("  {bound:?}");
+    // Alone, the probe has no section in its bound that is longer than its largest lateness.
+    let max_ns = max_ns(&record)?;
+    let longest_ns = bound.parts.iter().filter(|part| part.cause.name == "hold").map(|part| part.ns).max();
+    let percent = longest_ns.unwrap_or(0) * 100 / PREEMPT_NS.unsigned_abs();
+    ensure!(longest_ns > Some(max_ns), "the probe itself was {max_ns} ns late: {bound:?}");
+    ensure!((80..=105).contains(&percent), "{percent} % of the hold: {bound:?}");
+    ensure!(
+        bound.bound_ns.is_some_and(|bound_ns| bound_ns < 2 * (PREEMPT_NS + HANDLER_NS).unsigned_abs()),
+        "{bound:?}"
+    );
+    Ok(())
+}
+
+fn one_at_a_time(count: usize) -> Result<()> {
+    let holds = [format!("preempt {PREEMPT_NS}"), format!("irqs {IRQS_NS}"), format!("hardirq {HANDLER_NS}")];
+    holds.iter().try_for_each(|hold| repeat(count, &[format!("after {LEAD_NS} {hold}")]))
+}
+
 /// Measures while `holds` runs.
-fn run(name: &'static str, holds: impl FnOnce() -> Result<()>) -> Result<Record> {
-    let measuring = Measuring::start(name, "--policy fifo:80")?;
+fn run(name: &'static str, period: &str, more: &str, holds: impl FnOnce() -> Result<()>) -> Result<Record> {
+    let measuring = Measuring::start_every(period, name, &format!("--policy fifo:80 {more}"))?;
     holds()?;
     measuring.end()
 }
 
 /// Gives these commands at irregular times.
-fn repeat(commands: &[String]) -> Result<()> {
+fn repeat(count: usize, commands: &[String]) -> Result<()> {
     let mut device = fs::OpenOptions::new().write(true).open(HOLD).context("cannot open /dev/hold")?;
     let mut dice = Dice::new();
-    for _ in 0..HOLDS {
+    for _ in 0..count {
         for command in commands {
             device.write_all(command.as_bytes()).with_context(|| format!("cannot write {command}"))?;
         }

@@ -31,7 +31,7 @@ pub struct Target {
 pub struct Parts {
     pub(super) target: Target,
     pub(super) sources: Vec<(Source, Workload)>,
-    pub(super) longest: Longest,
+    longest: Longest,
     pub(super) sections: Sections,
     pub(super) wake_ups: u64,
     pub(super) events: u64,
@@ -120,7 +120,7 @@ pub struct Delays {
 }
 
 /// The largest of each delay.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Longest {
     /// Of wake-ups on an idle CPU.
     pub idle: Delays,
@@ -156,6 +156,15 @@ impl Delays {
         if other.blocked_ns > self.blocked_ns {
             (self.blocked_ns, self.blocked_by) = (other.blocked_ns, other.blocked_by);
         }
+    }
+}
+
+impl Longest {
+    /// Raises the delays to those of another thread of the CPU, without its own time.
+    pub fn raise_to(&mut self, other: &Self) {
+        self.idle.raise_to(&other.idle);
+        self.busy.raise_to(&other.busy);
+        self.outside_ns = self.outside_ns.max(other.outside_ns);
     }
 }
 
@@ -201,6 +210,23 @@ impl Parts {
     pub fn take_all(&mut self, events: &[Event], gaps: &[Gap]) {
         gaps.iter().for_each(|gap| self.note_gap(gap));
         events.iter().for_each(|event| self.take(event));
+    }
+
+    /// The delays of the target, none of whose wake-ups was later than `max_ns`.
+    #[must_use]
+    pub fn longest(&self, max_ns: u64) -> Longest {
+        let Longest { idle, busy, own_ns, outside_ns } = self.longest;
+        let clipped = |delays: Delays| Delays {
+            late_ns: delays.late_ns.min(max_ns),
+            blocked_ns: delays.blocked_ns.min(max_ns),
+            ..delays
+        };
+        Longest {
+            idle: clipped(idle),
+            busy: clipped(busy),
+            own_ns: own_ns.min(max_ns),
+            outside_ns: outside_ns.min(max_ns),
+        }
     }
 
     /// Takes no more events, because reading them takes too long.

@@ -190,7 +190,9 @@ impl<'a> Cpu<'a> {
     fn bound(&self, has_sections: bool) -> (u64, Vec<Culprit>) {
         let series = Series { max_ns: Some((self.worst_us() * 1_000).cast_signed()), ..Series::default() };
         let parts = self.parts(has_sections);
-        let culprits = culprits(&parts, &series, &self.names, &|address| Some(format!("f{address}"))).unwrap();
+        let longest = parts.longest(self.worst_us() * 1_000);
+        let culprits =
+            culprits(&parts, &longest, &series, &self.names, &|address| Some(format!("f{address}"))).unwrap();
         (culprits.iter().map(|culprit| culprit.ns).sum(), culprits)
     }
 }
@@ -307,6 +309,24 @@ fn the_parts_are_named() {
 }
 
 #[test]
+fn the_delays_of_another_thread_count() {
+    let machine = known();
+    let cpu = observed(&machine);
+    let parts = cpu.parts(false);
+    let series = Series { max_ns: Some(30_000), ..Series::default() };
+    let sum_ns = |others_ns: u64| {
+        let mut longest = parts.longest(30_000);
+        longest.raise_to(&parts.longest(others_ns));
+        let culprits = culprits(&parts, &longest, &series, &cpu.names, &|_| None).unwrap();
+        culprits.iter().map(|culprit| culprit.ns).sum::<u64>()
+    };
+    let (clipped_ns, all_ns) = (sum_ns(0), sum_ns(u64::MAX));
+    assert_eq!(sum_ns(30_000), clipped_ns);
+    // Of the interrupt, 120 us or more are cut off, and of the section with preemption off, 210 us.
+    assert!(all_ns >= clipped_ns + 300_000, "{clipped_ns} and {all_ns}");
+}
+
+#[test]
 fn threads_of_higher_priority_are_interference() {
     let other = Task { pid: 30, priority: 4, comm: Comm::new("other") };
     let mut parts = Parts::new(target());
@@ -321,7 +341,7 @@ fn threads_of_higher_priority_are_interference() {
     }
     parts.finish();
     let series = Series { max_ns: Some(95_000), ..Series::default() };
-    let found = culprits(&parts, &series, &Names::default(), &|_| None).unwrap();
+    let found = culprits(&parts, &parts.longest(95_000), &series, &Names::default(), &|_| None).unwrap();
     assert_eq!(found[0].ns, 100_000);
     assert_eq!(found[0].cause.why, Some(Why::HigherPriority));
     assert_eq!(found[0].cause.title(), "thread other, of higher priority");
@@ -355,7 +375,8 @@ fn a_source_that_keeps_the_cpu_has_no_bound() {
         Machine { script: vec![Segment::Open(100)], sources: vec![Interrupts { handler_us: 930, every_us: 1_000 }; 2] };
     let cpu = Cpu::new(&machine, vec![100, 700], 0).run(200_000);
     let series = Series { max_ns: Some(0), ..Series::default() };
-    let found = culprits(&cpu.parts(false), &series, &cpu.names, &|_| None);
+    let parts = cpu.parts(false);
+    let found = culprits(&parts, &parts.longest(0), &series, &cpu.names, &|_| None);
     assert_eq!(found, Err(record::BoundRefusal::Overload));
 }
 

@@ -12,7 +12,7 @@ use sys::usage::thread_cpu_time_ns;
 use super::window::{Window, events_around, events_of_other_cpu, stop_signal_before};
 use crate::{
     Explanation, MeasuredThread, WakeUp,
-    bound::{Parts, Target, cause_bound},
+    bound::{Longest, Parts, Target, cause_bound},
     explain,
     trace::{Instance, Settings, Snapshot, TraceError, Tracefs, remove_leftovers, ring_kib},
 };
@@ -112,13 +112,24 @@ impl Traced {
         }
     }
 
-    /// Stops following a thread, and returns the bound of its latency.
-    pub fn cause_bound(&mut self, thread_id: u32, series: &Series) -> Option<CauseBound> {
-        let mut bounded = self.bounded.remove(&thread_id)?;
-        if self.bounded.is_empty() {
-            self.following = None;
-        }
-        Some(cause_bound(&mut bounded.parts, series, self.instance.names(), &|address| self.instance.symbol(address)))
+    /// The bound of the latency of a followed thread. `others` are the ids of other followed threads, with their largest
+    /// lateness, ns: those of the same CPU show more sections.
+    pub fn cause_bound(&mut self, thread_id: u32, series: &Series, others: &[(u32, u64)]) -> Option<CauseBound> {
+        let cpu = self.bounded.get(&thread_id)?.cpu;
+        let on_cpu = |&(pid, max_ns): &(u32, u64)| {
+            self.bounded.get(&pid).filter(|other| other.cpu == cpu).map(|other| other.parts.longest(max_ns))
+        };
+        let of_others: Vec<Longest> = others.iter().filter_map(on_cpu).collect();
+        let parts = &mut self.bounded.get_mut(&thread_id)?.parts;
+        let mut longest = parts.longest(series.max_ns.unwrap_or(0).max(0).unsigned_abs());
+        of_others.iter().for_each(|other| longest.raise_to(other));
+        Some(cause_bound(parts, &longest, series, self.instance.names(), &|address| self.instance.symbol(address)))
+    }
+
+    /// Stops following all threads.
+    pub fn stop_following(&mut self) {
+        self.bounded.clear();
+        self.following = None;
     }
 
     /// Reads all events, and copies the kept ones for a file.
