@@ -24,7 +24,7 @@ const SLOTS_APART: f64 = 32.0;
 const PAUSE: f64 = 1024.0;
 /// The time for so many slots is exact within this part of it, and this many slots.
 const EXACT: f64 = 1e-3;
-const EXACT_SLOTS: f64 = 16.0;
+const EXACT_SLOTS: f64 = 4.0;
 /// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
 const CREEP: f64 = 1e-3;
 /// Samples a second of IEC 61850-9-2 LE (80 and 256 a cycle of 50 and 60 Hz) and IEC 61869-9: smpCnt starts again there.

@@ -418,8 +418,10 @@ impl Lateness {
         self.finish(late, step);
         debug_assert_eq!(self.taken + after.len() as u64, taken);
         let ns = smallest_ns.saturating_sub(self.base_ns.unwrap_or(0));
-        if self.has_frames_between(ns, &after) {
-            after = self.without_frames_between(after);
+        if let Some((kept, between)) = self.without_frames_between(&after) {
+            self.surplus = self.surplus.saturating_add(between.unsigned_abs());
+            self.moved = self.moved.saturating_sub(between);
+            after = kept;
         } else if let Some(first) = after.front() {
             let kind = if self.time_stepped_back {
                 StepKind::ClockSet
@@ -438,24 +440,15 @@ impl Lateness {
         (self.early, self.time_stepped_back) = (0, false);
     }
 
-    /// True if frames between the regular ones, which have numbers, too, explain why these frames are `ns` later, which is
-    /// negative: they are early by a whole number of periods, and no numbers are missing before them.
-    fn has_frames_between(&self, ns: i64, after: &VecDeque<Late>) -> bool {
-        let periods = -ns as f64 / self.grid.group_ns();
-        let is_whole = (periods - periods.round()).abs() <= NEARLY_WHOLE && periods.round() >= 1.0;
-        let missing = after.front().map_or(0, |first| first.index.saturating_sub(self.last_index).saturating_sub(1));
-        self.grid.frames() == 1
-            && self.base_ns.is_some()
-            && !self.time_stepped_back
-            && is_whole
-            && missing < nearest(periods)
-    }
-
-    /// Leaves out the frames between the regular ones, and gives the others the indexes that they have without them. Each
-    /// makes the frames after it early by one more period.
-    fn without_frames_between(&mut self, after: VecDeque<Late>) -> VecDeque<Late> {
-        let (base_ns, period_ns) = (self.base_ns.unwrap_or(0), self.grid.group_ns());
-        let mut kept = VecDeque::with_capacity(after.len());
+    /// These early frames without those that are between the regular ones, although they have numbers, and the number of those.
+    /// Each makes the frames after it early by one more period. The others get the indexes that they have without them. `None` if
+    /// that does not explain why the frames are early.
+    fn without_frames_between(&self, after: &VecDeque<Late>) -> Option<(VecDeque<Late>, i64)> {
+        let (base_ns, period_ns) = (self.base_ns?, self.grid.group_ns());
+        if self.grid.frames() > 1 || self.time_stepped_back {
+            return None;
+        }
+        let mut kept = Vec::with_capacity(after.len());
         // Frames between so far, and frames near no slot until the next one that is near one.
         let (mut between, mut off) = (0, Vec::new());
         for one in after {
@@ -474,13 +467,20 @@ impl Lateness {
             }
         }
         kept.extend(off.into_iter().map(|late| (late, between)));
-        self.surplus = self.surplus.saturating_add(between.unsigned_abs());
-        self.moved = self.moved.saturating_sub(between);
-        let moved = |(late, between): (Late, i64)| {
+        let moved = |(late, between): (&Late, i64)| {
             let index = late.index.saturating_sub(between);
-            Late { index, late_ns: self.grid.late_ns(index, late.at_ns), ..late }
+            Late { index, late_ns: self.grid.late_ns(index, late.at_ns), ..*late }
         };
-        kept.into_iter().map(moved).collect()
+        let kept: VecDeque<Late> = kept.into_iter().map(moved).collect();
+        // A step by nearly a period leaves all frames beside their slots.
+        let off_ns = || kept.iter().map(|late| late.late_ns.saturating_sub(base_ns));
+        let early = off_ns().filter(|&ns| ns < -self.step_ns).count();
+        let most_ns = self.step_ns.saturating_add(self.minima.of(kept.len()));
+        let is_in_slots = off_ns().any(|ns| (-self.step_ns..=most_ns).contains(&ns))
+            && early <= usize::try_from(between).unwrap_or(0);
+        // Numbers that a talker skips without time are no frames.
+        let missing = after.front()?.index.saturating_sub(self.last_index).saturating_sub(1);
+        (between > 0 && is_in_slots && missing < between).then_some((kept, between))
     }
 
     /// True if fewer than [`STEP_FRAMES`] of the first `before` waiting frames are near these slots: the run starts in a

@@ -13,6 +13,9 @@ const SIDE_MIN: usize = 16;
 const REGULAR: f64 = 0.6;
 /// A sample is near the median within this part of it: frames can be late by a part of the period.
 const NEAR: f64 = 0.4;
+/// On each side of a change, this part of the samples is near the median, within the other part of it.
+const PLAIN: f64 = 0.8;
+const PLAIN_NEAR: f64 = 0.25;
 /// A smaller change than this part can be that of a clock.
 const LEAST: f64 = 1e-3;
 /// So many standard errors of two medians are no difference.
@@ -131,6 +134,15 @@ impl Rates {
         let [usual_before, usual_after] =
             [samples_before, samples_after].map(|samples| Median::of(&mut intervals(samples)));
         let (usual_before, usual_after) = (usual_before?, usual_after?);
+        // Losses and skipped slots make some intervals longer by whole periods.
+        let near_ns = PLAIN_NEAR * usual_before.ns.min(usual_after.ns);
+        let is_plain = |samples: &[Sample], median: Median| {
+            let is_near = |sample: &&Sample| (sample.interval_ns - median.ns).abs() <= near_ns;
+            samples.iter().filter(is_near).count() as f64 >= PLAIN * samples.len() as f64
+        };
+        if !is_plain(samples_before, usual_before) || !is_plain(samples_after, usual_after) {
+            return None;
+        }
         let agrees = |other_ns: f64, error_ns: f64| {
             (other_ns - difference_ns).abs() <= difference_ns.abs() / 4.0 + ERRORS * error_ns
         };
