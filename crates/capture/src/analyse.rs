@@ -356,9 +356,11 @@ fn other_period(
     };
     if let Some(Change { frame, at_ns, before_ns, after_ns }) = change.filter(|change| !skips(change)) {
         return Some(format!(
-            "the talker changed its period from {} to {} near frame {}, after {}: analyse both parts apart (editcap -r)",
+            "the talker changed its period from {} to {} ({:+.1} %) near frame {}, after {}: analyse both parts apart \
+             (editcap -r)",
             in_words(before_ns),
             in_words(after_ns),
+            (after_ns / before_ns - 1.0) * 100.0,
             grouped(frame),
             format_ns(at_ns)
         ));

@@ -8,6 +8,7 @@
 //! | `heads` | recognises frames of streams that were seen before |
 //! | `streams`, `track`, `period` | first pass: all streams with their period and earliest frames |
 //! | `bursts` | first pass: frames in bursts with gaps between them |
+//! | `rates` | first pass: changes of the period, and the usual interval |
 //! | `fit` | fits a grid of slots to the stream, on the capture's clock |
 //! | `sequence`, `schedule` | both passes: the index of each frame in the stream |
 //! | `counter`, `states`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |

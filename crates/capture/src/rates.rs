@@ -88,7 +88,7 @@ impl Rates {
 
     /// The median interval between frames that follow each other, and its standard error, ns, if most are near it.
     pub(crate) fn typical_ns(&self) -> Option<(f64, f64)> {
-        let mut all: Vec<f64> = self.samples.iter().map(|sample| sample.interval_ns).collect();
+        let mut all = intervals(&self.samples);
         let median = Median::of(&mut all)?;
         let is_near = |ns: &&f64| (**ns - median.ns).abs() <= NEAR * median.ns;
         let is_regular = all.iter().filter(is_near).count() as f64 >= REGULAR * all.len() as f64;
@@ -108,58 +108,62 @@ impl Rates {
             let pairs = self.samples.iter().zip(self.samples.iter().skip(1));
             pairs.map(|(a, b)| mean_ns((a.index, a.at_ns), (b.index, b.at_ns)).unwrap_or(0.0)).collect()
         };
-        let intervals = |samples: &[Sample]| samples.iter().map(|sample| sample.interval_ns).collect::<Vec<f64>>();
         let mut values: Vec<f64> = if by_numbers { slopes() } else { intervals(&self.samples) };
-        let limit_ns = LONGEST * Median::of(&mut values.clone())?.ns;
-        let mean = values.iter().map(|ns| ns.min(limit_ns)).sum::<f64>() / values.len() as f64;
-        // The sum of the differences from the mean is furthest from 0 where their sign changes.
-        let mut sum = 0.0;
-        let off = values.iter().map(|ns| {
-            sum += ns.min(limit_ns) - mean;
-            sum.abs()
-        });
-        let (last_before, _) = off.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let (before, after) = values.split_at_mut_checked(last_before + 1)?;
+        let border = best_border(&values)?;
+        let (samples_before, samples_after) = self.samples.split_at_checked(border)?;
+        let (before, after) = values.split_at_mut_checked(border)?;
         if before.len().min(after.len()) < SIDE_MIN {
             return None;
         }
         let (before, after) = (Median::of(before)?, Median::of(after)?);
         let difference_ns = after.ns - before.ns;
-        let coarse_ns = COARSE * resolution_ns as f64;
         let error_ns = ERRORS * (before.error_ns + after.error_ns);
+        let coarse_ns = COARSE * resolution_ns as f64;
         if difference_ns.abs() <= error_ns.max(LEAST * before.ns).max(coarse_ns) {
-            return None;
-        }
-        let (samples_before, samples_after) = self.samples.split_at_checked(last_before + 1)?;
-        let [usual_before, usual_after] =
-            [samples_before, samples_after].map(|samples| Median::of(&mut intervals(samples)));
-        let (usual_before, usual_after) = (usual_before?, usual_after?);
-        // Losses and skipped slots make some intervals longer by whole periods.
-        let near_ns = PLAIN_NEAR * usual_before.ns.min(usual_after.ns);
-        let is_plain = |samples: &[Sample], median: Median| {
-            let is_near = |sample: &&Sample| (sample.interval_ns - median.ns).abs() <= near_ns;
-            samples.iter().filter(is_near).count() as f64 >= PLAIN * samples.len() as f64
-        };
-        if !is_plain(samples_before, usual_before) || !is_plain(samples_after, usual_after) {
             return None;
         }
         let agrees = |other_ns: f64, error_ns: f64| {
             (other_ns - difference_ns).abs() <= difference_ns.abs() / 4.0 + ERRORS * error_ns
         };
         // A talker that skips slots has the same usual interval.
-        let is_usual = agrees(usual_after.ns - usual_before.ns, usual_before.error_ns + usual_after.error_ns);
+        let usual_before = Median::of(&mut intervals(samples_before))?;
+        let usual_after = Median::of(&mut intervals(samples_after))?;
+        let near_ns = PLAIN_NEAR * usual_before.ns.min(usual_after.ns);
+        let is_usual = is_plain(samples_before, usual_before, near_ns)
+            && is_plain(samples_after, usual_after, near_ns)
+            && agrees(usual_after.ns - usual_before.ns, usual_before.error_ns + usual_after.error_ns);
         // After a stall, frames catch up: their mean interval is the period.
-        let border = samples_before.last().map(|sample| (sample.index, sample.at_ns))?;
-        let [mean_before, mean_after] = [mean_ns(self.first?, border)?, mean_ns(border, self.last?)?];
-        let is_mean = agrees(mean_after - mean_before, before.error_ns + after.error_ns);
-        let first = samples_after.first()?;
-        (is_usual && is_mean).then_some(Change {
-            frame: first.frame,
-            at_ns: first.at_ns,
-            before_ns: before.ns,
-            after_ns: after.ns,
-        })
+        let (last, first) = (samples_before.last()?, samples_after.first()?);
+        let border = (last.index, last.at_ns);
+        let mean_difference_ns = mean_ns(border, self.last?)? - mean_ns(self.first?, border)?;
+        let is_mean = agrees(mean_difference_ns, before.error_ns + after.error_ns);
+        let change = Change { frame: first.frame, at_ns: first.at_ns, before_ns: before.ns, after_ns: after.ns };
+        (is_usual && is_mean).then_some(change)
     }
+}
+
+fn intervals(samples: &[Sample]) -> Vec<f64> {
+    samples.iter().map(|sample| sample.interval_ns).collect()
+}
+
+/// The number of values before the place that divides them best into two parts of different means.
+fn best_border(values_ns: &[f64]) -> Option<usize> {
+    let limit_ns = LONGEST * Median::of(&mut values_ns.to_vec())?.ns;
+    let limited = || values_ns.iter().map(|ns| ns.min(limit_ns));
+    let mean_ns = limited().sum::<f64>() / values_ns.len() as f64;
+    // The sum of the differences from the mean is furthest from 0 where their sign changes.
+    let mut sum_ns = 0.0;
+    let off = limited().map(|ns| {
+        sum_ns += ns - mean_ns;
+        sum_ns.abs()
+    });
+    off.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(last_before, _)| last_before + 1)
+}
+
+/// True if most samples are near the median: losses and skipped slots make some longer by whole periods.
+fn is_plain(samples: &[Sample], median: Median, near_ns: f64) -> bool {
+    let is_near = |sample: &&Sample| (sample.interval_ns - median.ns).abs() <= near_ns;
+    samples.iter().filter(is_near).count() as f64 >= PLAIN * samples.len() as f64
 }
 
 /// A median.
