@@ -73,7 +73,7 @@ pub struct Rounds {
         long,
         value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=1000),
-        conflicts_with_all = ["no_record", "exports", "endless", "json"]
+        conflicts_with = "endless"
     )]
     pub rounds: Option<u32>,
 }

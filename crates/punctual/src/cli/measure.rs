@@ -142,7 +142,7 @@ impl Measure {
         }
     }
 
-    /// What to compare with; nothing for measurements without that option.
+    /// The values of --against; none for measurements without that option.
     pub fn against(&self) -> &[String] {
         match self {
             Self::Timer(options) => &options.wake_ups.against,

@@ -48,6 +48,9 @@ pub fn run(probe: &Measure) -> anyhow::Result<u8> {
 /// # Errors
 /// It is invalid, or of a kind that cannot be repeated in rounds.
 pub fn plan_of(probe: &Measure) -> anyhow::Result<Plan> {
+    if probe.rounds().is_some() {
+        return Err(Usage("a round is one measurement: leave out --rounds".to_owned()).into());
+    }
     let files = RecordFiles::choose(None, true)?;
     match probe {
         Measure::Timer(options) => timer::plan(options, &files),

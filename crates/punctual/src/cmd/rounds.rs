@@ -22,6 +22,14 @@ const OF_ALL_ROUNDS: [&str; 3] = ["--rounds", "--record", "--against"];
 
 /// Measures `rounds` times with the options of this process, and compares the rounds with each side of `against`.
 pub fn run(rounds: u32, common: &Common, against: &[String]) -> anyhow::Result<u8> {
+    let of_one_run = [
+        ("--no-record", common.record.no_record),
+        ("--export", !common.exports.is_empty()),
+        ("--json", common.output.json),
+    ];
+    if let Some((option, _)) = of_one_run.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Usage(format!("--rounds cannot be used with {option}: leave one out")).into());
+    }
     // Errors in names are reported before the first round.
     let sides: Vec<(&String, Records)> =
         against.iter().map(|name| Ok((name, compare::side(name)?))).collect::<anyhow::Result<_>>()?;
