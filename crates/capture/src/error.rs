@@ -4,6 +4,8 @@ use std::io;
 
 use record::{counted, file::remedy_of_reading};
 
+use crate::streams::STREAMS_MAX;
+
 /// Why a capture could not be read or analysed.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -100,8 +102,11 @@ pub enum CaptureError {
 /// The remedy if a capture has many streams of few frames.
 fn as_one(streams: usize) -> String {
     if streams > 1 {
+        let more = if streams == STREAMS_MAX { " or more" } else { "" };
         let streams = counted(streams as u64, "stream");
-        format!("; it is one of {streams}: --ethertype TYPE takes all frames of a type as one")
+        format!(
+            "; it is one of {streams}{more}: --ethertype TYPE takes all frames of a type as one, e.g. 0x0800 for IPv4"
+        )
     } else {
         String::new()
     }
