@@ -17,7 +17,7 @@ use crate::{
     heads::Heads,
     measure::{Measure, Nominal, Reference},
     period::Estimate,
-    rates::Change,
+    rates::{Change, ERRORS},
     streams::{Stream, Streams, class_of},
     track::{SAME_PERIOD, Tracked},
 };
@@ -27,6 +27,11 @@ const CLOCK_ERROR: f64 = 500e-6;
 
 /// A talker that skips a larger part of its slots has another period.
 const SKIPPED_MOST: f64 = 0.1;
+
+/// Fewer frames between the regular ones than this part of all are found one by one, unless they change the grid by the other
+/// part.
+const BETWEEN_ALL: f64 = 0.0125;
+const BETWEEN_GRID: f64 = 1e-3;
 
 /// Options of the analysis.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,7 +213,10 @@ fn reference(
     let between = Between::of(&tracked, &grid, resolution_ns);
     let fitted_ns = between.map_or(grid.group_ns(), |between| between.period_ns);
     let nominal = nominal(asked_ns, class, fitted_ns, &grid, resolution_ns);
-    let other_period = other_period(&tracked, &grid, nominal, between, resolution_ns);
+    let other_period = match skips {
+        Skips::None => other_period(&tracked, &grid, nominal, between, resolution_ns),
+        Skips::Found | Skips::Unknown => None,
+    };
     let lateness_unknown = match skips {
         Skips::Unknown => Some(format!(
             "the frames are {} apart on average, and so unevenly that the talker probably skipped slots: which ones is not \
@@ -252,14 +260,6 @@ fn reference(
     };
     Ok((reference, period))
 }
-
-/// Fewer frames between the regular ones than this part of all are found one by one, unless they change the grid by the other
-/// part.
-const BETWEEN_ALL: f64 = 0.0125;
-const BETWEEN_GRID: f64 = 1e-3;
-
-/// So many standard errors of the usual interval are no difference.
-const ERRORS: f64 = 5.0;
 
 /// The slots that the talker skipped without a gap in its numbers, as the grid shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -326,8 +326,7 @@ impl Between {
     /// The frames between the regular ones, if the mean interval is shorter than the usual one by more than the error of a
     /// clock.
     fn of(tracked: &Tracked, grid: &Grid, resolution_ns: u64) -> Option<Self> {
-        let is_plain = tracked.numbered && tracked.offsets_ns.is_empty() && tracked.bursts.is_none();
-        let (period_ns, error_ns) = tracked.rates.typical_ns().filter(|_| is_plain)?;
+        let (period_ns, error_ns) = tracked.rates.typical_ns().filter(|_| tracked.numbered && sends_singly(tracked))?;
         let error_ns = ERRORS * error_ns + resolution_ns as f64;
         let part = |interval_ns: f64| 1.0 - interval_ns / period_ns;
         let (of_grid, of_all) = (part(grid.period_ns), part(tracked.rates.mean_ns()?));
@@ -335,6 +334,11 @@ impl Between {
         let part = of_grid.max(of_all);
         (is_shown && part * period_ns > error_ns).then_some(Self { period_ns, part })
     }
+}
+
+/// True if the frames are sent one by one at regular times, and not in groups, in bursts, or for new states.
+fn sends_singly(tracked: &Tracked) -> bool {
+    tracked.offsets_ns.is_empty() && tracked.bursts.is_none() && !tracked.changes_state
 }
 
 /// Why the stream has not the period that it is compared with; `None` if it has.
@@ -347,8 +351,7 @@ fn other_period(
 ) -> Option<String> {
     let in_words = |ns: f64| format_ns(nearest(ns));
     let is_same = |ns: f64| (ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
-    let is_plain = tracked.offsets_ns.is_empty() && tracked.bursts.is_none() && !tracked.changes_state;
-    let change = tracked.rates.change(resolution_ns, tracked.numbered).filter(|_| is_plain);
+    let change = tracked.rates.change(resolution_ns, tracked.numbered).filter(|_| sends_singly(tracked));
     // A talker that has its period in one part of the capture and a multiple in the other skips slots.
     let is_multiple = |ns: f64| is_same(ns / (ns / nominal.ns as f64).round().max(1.0));
     let skips = |change: &Change| {
@@ -356,8 +359,8 @@ fn other_period(
     };
     if let Some(Change { frame, at_ns, before_ns, after_ns }) = change.filter(|change| !skips(change)) {
         return Some(format!(
-            "the talker changed its period from {} to {} ({:+.1} %) near frame {}, after {}: analyse both parts apart \
-             (editcap -r)",
+            "the talker changed its period from {} to {} ({:+.1} %) near frame {}, after {}: analyse both parts apart, e.g. \
+             editcap -r FILE PART 1-{frame}",
             in_words(before_ns),
             in_words(after_ns),
             (after_ns / before_ns - 1.0) * 100.0,

@@ -40,7 +40,7 @@ pub(crate) struct Counter {
     suspended: Option<Suspended>,
 }
 
-/// What the numbers count.
+/// The frames that the numbers count.
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     /// All frames.
@@ -74,20 +74,18 @@ impl Counter {
             let [low, ..] = count.value.to_le_bytes();
             return Number::Eight(low);
         }
-        if self.suspended.is_some() {
-            return self.extend_either(count, at_ns);
+        if let Some(before) = self.suspended.clone() {
+            return self.extend_either(before, count, at_ns);
         }
         match self.kind.extend(count, at_ns) {
             Some(Extended { seq, .. }) => Number::Whole { run: self.run, seq },
-            None => self.begin_run(count, at_ns),
+            None => self.begin_run(Suspended { kind: self.kind.clone(), run: self.run, frames: 1 }, count, at_ns),
         }
     }
 
     /// Begins another run. Until enough frames continue it, the one before can continue, too.
     #[cold]
-    fn begin_run(&mut self, count: Count, at_ns: i64) -> Number {
-        let present = || Suspended { kind: self.kind.clone(), run: self.run, frames: 1 };
-        let before = self.suspended.take().unwrap_or_else(present);
+    fn begin_run(&mut self, before: Suspended, count: Count, at_ns: i64) -> Number {
         self.suspended = Some(Suspended { frames: 1, ..before });
         self.runs += 1;
         self.run = self.runs;
@@ -96,23 +94,20 @@ impl Counter {
 
     /// The number of a frame that continues the other run or the suspended one, whichever is nearer.
     #[cold]
-    fn extend_either(&mut self, count: Count, at_ns: i64) -> Number {
-        let Some(Suspended { kind: mut before, run, frames }) = self.suspended.clone() else {
-            return self.begin_run(count, at_ns);
-        };
-        let mut other = self.kind.clone();
-        match (other.extend(count, at_ns), before.extend(count, at_ns)) {
+    fn extend_either(&mut self, before: Suspended, count: Count, at_ns: i64) -> Number {
+        let (mut other, mut suspended) = (self.kind.clone(), before.kind.clone());
+        match (other.extend(count, at_ns), suspended.extend(count, at_ns)) {
             (found, Some(continued)) if found.is_none_or(|found| continued.distance < found.distance) => {
-                (self.kind, self.run, self.suspended) = (before, run, None);
-                Number::Whole { run, seq: continued.seq }
+                (self.kind, self.run, self.suspended) = (suspended, before.run, None);
+                Number::Whole { run: self.run, seq: continued.seq }
             }
             (Some(found), _) => {
                 self.kind = other;
-                let is_open = frames + 1 < RESTARTED;
-                self.suspended = is_open.then_some(Suspended { kind: before, run, frames: frames + 1 });
+                let frames = before.frames + 1;
+                self.suspended = (frames < RESTARTED).then_some(Suspended { frames, ..before });
                 Number::Whole { run: self.run, seq: found.seq }
             }
-            (None, _) => self.begin_run(count, at_ns),
+            (None, _) => self.begin_run(before, count, at_ns),
         }
     }
 
@@ -126,7 +121,7 @@ impl Counter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extended {
     pub(crate) seq: u64,
-    /// How far it is from the newest one.
+    /// The distance from the newest one.
     pub(crate) distance: u64,
 }
 
@@ -345,12 +340,12 @@ impl Numbers {
     /// The number of times that `ahead` frames, and so many times `frames`, passed, if exactly the time for them did. If it did
     /// not, the talker paused.
     fn times_by_clock(&self, newest: Newest, ahead: u64, frames: u64, at_ns: i64) -> u64 {
-        let exact = |slots: &f64| {
-            let times = ((slots - ahead as f64) / frames as f64).round();
-            (slots - ahead as f64 - times * frames as f64).abs() <= EXACT_SLOTS + EXACT * slots && times > 0.0
+        let exactly = |more: f64| {
+            let times = (more / frames as f64).round();
+            let error = EXACT_SLOTS + EXACT * (more + ahead as f64);
+            (times > 0.0 && (more - times * frames as f64).abs() <= error).then(|| nearest(times).unsigned_abs())
         };
-        let passed = self.off_time(newest, ahead, at_ns).map(|slots| slots + ahead as f64).find(exact);
-        passed.map_or(0, |slots| nearest((slots - ahead as f64) / frames as f64).unsigned_abs())
+        self.off_time(newest, ahead, at_ns).find_map(exactly).unwrap_or(0)
     }
 
     /// The number of frames since the newest one by the time of the media; 0 if it is not that of whole frames. `None` if the

@@ -440,9 +440,9 @@ impl Lateness {
         (self.early, self.time_stepped_back) = (0, false);
     }
 
-    /// These early frames without those that are between the regular ones, although they have numbers, and the number of those.
-    /// Each makes the frames after it early by one more period. The others get the indexes that they have without them. `None` if
-    /// that does not explain why the frames are early.
+    /// Removes numbered frames between the regular ones from these early frames. Each makes the frames after it early by one more
+    /// period. Returns the regular frames with their indexes in a stream without them, and the number of removed frames. `None`
+    /// if such frames do not explain why the frames are early.
     fn without_frames_between(&self, after: &VecDeque<Late>) -> Option<(VecDeque<Late>, i64)> {
         let (base_ns, period_ns) = (self.base_ns?, self.grid.group_ns());
         if self.grid.frames() > 1 || self.time_stepped_back {
@@ -472,7 +472,7 @@ impl Lateness {
             Late { index, late_ns: self.grid.late_ns(index, late.at_ns), ..*late }
         };
         let kept: VecDeque<Late> = kept.into_iter().map(moved).collect();
-        // A step by nearly a period leaves all frames beside their slots.
+        // After a step by nearly a period, no frame is in its slot.
         let off_ns = || kept.iter().map(|late| late.late_ns.saturating_sub(base_ns));
         let early = off_ns().filter(|&ns| ns < -self.step_ns).count();
         let most_ns = self.step_ns.saturating_add(self.minima.of(kept.len()));

@@ -19,7 +19,7 @@ const PLAIN_NEAR: f64 = 0.25;
 /// A smaller change than this part can be that of a clock.
 const LEAST: f64 = 1e-3;
 /// So many standard errors of two medians are no difference.
-const ERRORS: f64 = 5.0;
+pub(crate) const ERRORS: f64 = 5.0;
 /// A longer interval than so many medians counts as that many, so that a pause does not hide a change.
 const LONGEST: f64 = 4.0;
 /// Medians of stamps that differ by at most so many of their resolution can be those of one period.
@@ -185,7 +185,7 @@ impl Median {
     }
 }
 
-/// The mean interval between two frames, of which index and time are given, ns.
+/// The mean interval between two frames, each given by its index and time, ns.
 fn mean_ns(from: (i64, i64), to: (i64, i64)) -> Option<f64> {
     (to.0 > from.0).then(|| to.1.saturating_sub(from.1) as f64 / to.0.saturating_sub(from.0) as f64)
 }

@@ -522,7 +522,7 @@ impl Sequence {
 
     /// Finalizes the remaining frames at the end of the stream.
     pub(crate) fn flush(&mut self, place: &mut impl FnMut(Placed)) {
-        // A single frame of another run is no restart that could be seen.
+        // A single frame of another run does not show a restart.
         if self.held_run.len() > 1 {
             self.begin_run(place);
         }

@@ -233,7 +233,7 @@ pub(crate) fn publisher(protocol: Protocol, packet: &[u8]) -> Option<String> {
 }
 
 /// The first ASDU of a frame of sampled values: after application id, length and 4 reserved bytes follow savPdu (0x60), which
-/// contains the sequence of ASDUs (0xa2), of which the first is 0x30.
+/// contains the sequence of ASDUs (0xa2); the first ASDU is 0x30.
 fn asdu(from: &[u8]) -> Option<&[u8]> {
     let pdu = element(from.get(8..)?, 0x60)?;
     element(element(pdu, 0xa2)?, 0x30)

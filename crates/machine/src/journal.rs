@@ -528,7 +528,7 @@ pub(crate) fn restore_each(
     Ok(all)
 }
 
-/// Age from which on a journal that is not complete is one of a killed process.
+/// The process of an incomplete journal of at least this age was killed.
 const UNFINISHED_FOR: Duration = Duration::from_secs(60);
 
 /// Removes the journals that a killed process had not written to their end, `.punctual-PID-N.new`.

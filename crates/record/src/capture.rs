@@ -172,7 +172,7 @@ impl Capture {
         let has_grid = self.lateness_unknown.is_none();
         let drifts = || self.steps.iter().filter(|step| step.kind == StepKind::Drift);
         let drifted = drifts().next().is_some();
-        // Half a period is not to be told from a drift of a quarter.
+        // With a drift of a quarter of the period, lateness of half a period is not certain.
         let quarter_ns = self.period.nominal_ns / 4;
         let drifted_far = drifts().any(|step| step.ns.is_none_or(|ns| ns.unsigned_abs() > quarter_ns));
         let by_number = |count: Option<u64>| count.filter(|_| is_numbered);

@@ -186,7 +186,7 @@ impl Share {
         format!("{} for {}, {}", words(&own), cpus.unwrap_or_default().in_words(), words(&default))
     }
 
-    /// Makes the group, whose ways the other CPUs lose.
+    /// Makes the group. The other CPUs lose its ways.
     pub(super) fn take(&self, ops: &dyn SystemOps) -> io::Result<()> {
         ops.make_group(GROUP)?;
         ops.write(&format!("{GROUP}/cpus_list"), &format!("{}\n", self.cpus))?;
