@@ -4,6 +4,7 @@ use std::{
     fs,
     io::Write,
     ops::Range,
+    path::PathBuf,
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -121,12 +122,30 @@ impl Measuring {
 
     /// True if the measuring thread exists.
     fn has_its_thread(&self) -> bool {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid()));
+        self.task().is_some()
+    }
+
+    /// The folder of the measuring thread in /proc.
+    fn task(&self) -> Option<PathBuf> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).ok()?;
         // Threads can end meanwhile.
-        let comm = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        tasks.is_ok_and(|tasks| {
-            tasks.flatten().any(|task| ["timer/0", "interrupt/0", "interrupt"].contains(&comm(task).trim()))
-        })
+        let comm = |task: &PathBuf| fs::read_to_string(task.join("comm")).unwrap_or_default();
+        tasks
+            .flatten()
+            .map(|task| task.path())
+            .find(|task| ["timer/0", "interrupt/0", "interrupt"].contains(&comm(task).trim()))
+    }
+
+    /// Waits until the measuring thread has slept and woken again, and returns the time, ns on CLOCK_MONOTONIC.
+    pub fn a_wake_up_ns(&self) -> Result<i64> {
+        let status = self.task().context("the measuring thread has ended")?.join("status");
+        let sleeps = || -> Result<Option<String>> {
+            let text = fs::read_to_string(&status)?;
+            Ok(text.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).map(str::to_owned))
+        };
+        let before = sleeps()?.context("no count of context switches")?;
+        while sleeps()?.as_ref() == Some(&before) {}
+        Ok(Clock::Monotonic.now_ns())
     }
 
     /// Sends it a signal.
