@@ -8,8 +8,8 @@ const ORIGIN_QUANTILE: f64 = 0.1;
 pub(crate) const STRETCHES_TO_FIT: usize = 3;
 /// Minimum number of stretches to report wander.
 const STRETCHES_FOR_WANDER: usize = 16;
-/// Maximum distance of neighbouring stretches in the same run, as a part of the period: at least, and at most if they
-/// scatter.
+/// Maximum distance of neighbouring stretches in the same run: at least this part of the interval, and at most this part of
+/// the period if they scatter.
 const RUN_DISTANCE: f64 = 1.0 / 64.0;
 const RUN_DISTANCE_MAX: f64 = 0.5;
 
@@ -36,7 +36,7 @@ impl Grid {
     /// `step_ns`. The slope is the median over all pairs of a run (Theil 1950, Sen 1968), which tolerates up to a quarter of
     /// late stretches. The origin is the first decile of the earliest frames.
     pub(crate) fn fit(approximate_ns: f64, kept: &[(i64, i64)], offsets_ns: Vec<f64>, step_ns: u64) -> Self {
-        let runs = runs(approximate_ns, kept, step_ns);
+        let runs = runs(approximate_ns, offsets_ns.len().max(1), kept, step_ns);
         let mut slopes = Vec::with_capacity(kept.len() * kept.len() / 2);
         for run in &runs {
             for (n, a) in run.iter().enumerate() {
@@ -122,15 +122,16 @@ pub(crate) fn offset_ns(offsets_ns: &[f64], index: i64) -> f64 {
 
 /// The earliest frames of each run: a part of the stream with one phase. Stretches belong to a run if they are near the
 /// latest one of that run. A stretch of late frames is a short run of its own.
-fn runs(approximate_ns: f64, kept: &[(i64, i64)], step_ns: u64) -> Vec<Vec<(i64, i64)>> {
+fn runs(approximate_ns: f64, group: usize, kept: &[(i64, i64)], step_ns: u64) -> Vec<Vec<(i64, i64)>> {
     // In a burst after a stall, frames are much less than a period apart.
     let is_near = |slope: &f64| (slope / approximate_ns - 1.0).abs() <= 0.5;
     let slopes = kept.windows(2).filter_map(|pair| slope(pair[0], pair[1]));
     let period_ns = quantile(&mut slopes.filter(is_near).collect::<Vec<_>>(), 0.5).unwrap_or(approximate_ns);
     let mut steps: Vec<f64> = kept.windows(2).map(|pair| distance(pair[0], pair[1], period_ns)).collect();
+    let group_ns = period_ns * group as f64;
     // Neighbouring stretches of one run are apart by their scatter, and by a step of their stamps.
     let scatter_ns = 3.0 * quantile(&mut steps, 0.75).unwrap_or(0.0);
-    let near_ns = scatter_ns.clamp(period_ns * RUN_DISTANCE, period_ns * RUN_DISTANCE_MAX).max(step_ns as f64 * 1.5);
+    let near_ns = scatter_ns.clamp(period_ns * RUN_DISTANCE, group_ns * RUN_DISTANCE_MAX).max(step_ns as f64 * 1.5);
     let mut runs: Vec<Vec<(i64, i64)>> = Vec::new();
     for &one in kept {
         let near = |run: &&mut Vec<_>| run.last().is_some_and(|last| distance(*last, one, period_ns) <= near_ns);

@@ -13,7 +13,7 @@
 //! follow, a step must therefore be larger than the largest of the minima of as many frames before it.
 //!
 //! A step to an earlier phase is found when its frames arrive: relative to the slots, or to a steady level of the frames
-//! before it, which can be later than the slots if the stream moved to that level less than [`AHEAD`] frames ago.
+//! before it, which can be later than the slots if the stream moved to that level less than [`Frames::ahead`] ago.
 //!
 //! A talker that sends groups of frames can leave out one of them. Then all later frames fit the grid as the next frame of
 //! their group, and not only from a certain frame on.
@@ -31,7 +31,7 @@ use crate::fit::Grid;
 use crate::sequence::Placed;
 
 /// Number of following frames taken into account: half a second of class A.
-pub(crate) const AHEAD: usize = 4096;
+const AHEAD: usize = 4096;
 /// The number of frames before a frame one of which must be as early, so that one reordered frame has no effect. More than
 /// one, because each second frame may be late.
 const AGREEING: usize = 4;
@@ -44,7 +44,7 @@ const NEAR_OF_MEDIAN: i64 = 4;
 const STEP_FRAMES: usize = 64;
 /// A step to an earlier phase ends if none of so many consecutive frames is early: some of its frames can be late.
 const NOT_EARLY_MAX: usize = 8;
-/// A step is sudden if at least this part of it is between the [`STEP_FRAMES`] before and after it. Otherwise, the stream
+/// A step is sudden if at least this part of it is between the frames of a step before and after it. Otherwise, the stream
 /// moved slowly.
 const SUDDEN: f64 = 0.75;
 /// Maximum change of a clock's rate while it is slewed: twice the 500 ppm of ntpd. With chrony it can be far more
@@ -57,6 +57,32 @@ const NEARLY_WHOLE_MAX: f64 = 0.25;
 /// A silence from which on the clock of the capture may have been set, ns. ntpd sets the clock from an error of 128 ms on
 /// and otherwise changes its rate (option `tinker step`).
 pub(crate) const SET_NS: i64 = 128_000_000;
+
+/// Numbers of frames. All frames of a group can be late together, so they depend on the groups' size.
+#[derive(Debug, Clone, Copy)]
+struct Frames {
+    /// A step must last for so many; fewer are late or early ones.
+    step: usize,
+    /// So many following ones are taken into account.
+    ahead: usize,
+    /// A step to an earlier phase ends if none of so many consecutive ones is early: some of its frames can be late.
+    not_early: usize,
+    /// The slots of a run are those that at most so many frames are near to.
+    near: usize,
+}
+
+impl Frames {
+    fn new(grid: &Grid) -> Self {
+        let group = usize::try_from(grid.frames()).unwrap_or(usize::MAX);
+        let or_groups = |frames: usize, groups: usize| frames.max(group.saturating_mul(groups));
+        Self {
+            step: or_groups(STEP_FRAMES, 8),
+            ahead: or_groups(AHEAD, 64),
+            not_early: or_groups(NOT_EARLY_MAX, 2),
+            near: or_groups(NEAR_MAX, 2),
+        }
+    }
+}
 
 /// A frame with its lateness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +115,7 @@ pub(crate) struct Step {
 /// Frames whose lateness is not final.
 pub(crate) struct Lateness {
     grid: Grid,
+    frames: Frames,
     /// The smallest change that is a step and not lateness, ns.
     step_ns: i64,
     half_period_ns: i64,
@@ -106,14 +133,14 @@ pub(crate) struct Lateness {
     given: u64,
     /// Lateness of the current run's slots against the grid, ns; `None` before the first frame.
     base_ns: Option<i64>,
-    /// Number of frames of the run that arrived, and the smallest lateness of the first [`STEP_FRAMES`], ns. It stands for
+    /// Number of frames of the run that arrived, and the smallest lateness of the first [`Frames::step`], ns. It stands for
     /// the base until that is known.
     run_frames: usize,
     first_base_ns: i64,
     /// The last final frames.
-    recent: Recent<STEP_FRAMES>,
+    recent: Recent,
     /// The last frames that arrived, without those that may be after a step to an earlier phase.
-    arrived: Recent<{ STEP_FRAMES / 2 }>,
+    arrived: Recent,
     /// Of the final lateness: what the minimum of few frames can be without a step.
     minima: LargestMinima,
     /// Number of the last final frames that were late by more than half a period.
@@ -136,9 +163,11 @@ pub(crate) struct Lateness {
     one_phase: Option<OnePhase>,
 }
 
-/// The smallest lateness in blocks of `LENGTH` of the last frames, ns.
-#[derive(Debug, Clone, Default)]
-struct Recent<const LENGTH: usize> {
+/// The smallest lateness in blocks of the last frames, ns.
+#[derive(Debug, Clone)]
+struct Recent {
+    /// Number of frames of a block.
+    length: usize,
     /// The whole blocks, the latest last.
     blocks: VecDeque<i64>,
     /// The block that is not complete.
@@ -148,10 +177,19 @@ struct Recent<const LENGTH: usize> {
     earliest_ns: Option<i64>,
 }
 
-impl<const LENGTH: usize> Recent<LENGTH> {
+impl Recent {
     const BLOCKS: usize = 16;
     /// So many blocks whose minima are near each other are a level.
     const LEVEL_BLOCKS: usize = 2;
+
+    fn new(length: usize) -> Self {
+        Self { length, blocks: VecDeque::with_capacity(Self::BLOCKS), current_ns: None, frames: 0, earliest_ns: None }
+    }
+
+    /// Forgets all frames.
+    fn clear(&mut self) {
+        *self = Self::new(self.length);
+    }
 
     #[inline]
     fn add(&mut self, late_ns: i64, step_ns: i64) {
@@ -159,7 +197,7 @@ impl<const LENGTH: usize> Recent<LENGTH> {
             self.current_ns = Some(late_ns);
         }
         self.frames += 1;
-        if self.frames == LENGTH {
+        if self.frames == self.length {
             self.end_block(step_ns);
         }
     }
@@ -201,10 +239,12 @@ impl<const LENGTH: usize> Recent<LENGTH> {
     }
 }
 
-/// The largest of the minima of the agreed lateness, in blocks of 8, 16, 32 ... 2048 frames, ns.
+/// The largest of the minima of the agreed lateness, in blocks of a shortest length and of 2, 4 ... 256 times as many
+/// frames, ns.
 #[derive(Debug, Clone)]
 struct LargestMinima {
-    /// Smallest lateness of the current 8 frames, and their number.
+    shortest: usize,
+    /// Smallest lateness of the current frames, fewer than the shortest block, and their number.
     current_ns: i64,
     frames: usize,
     /// For each length, the minimum of the first half of the current block, if there is one, and the largest minimum.
@@ -212,11 +252,12 @@ struct LargestMinima {
 }
 
 impl LargestMinima {
-    const SHORTEST: usize = 8;
     const LENGTHS: usize = 9;
 
-    fn new() -> Self {
-        Self { current_ns: i64::MAX, frames: 0, blocks: [(None, 0); Self::LENGTHS] }
+    /// With blocks of at least 8 frames, and of at least one group of so many.
+    fn new(group: u64) -> Self {
+        let shortest = usize::try_from(group).unwrap_or(usize::MAX).max(8);
+        Self { shortest, current_ns: i64::MAX, frames: 0, blocks: [(None, 0); Self::LENGTHS] }
     }
 
     #[inline]
@@ -225,7 +266,7 @@ impl LargestMinima {
             self.current_ns = agreed_ns;
         }
         self.frames += 1;
-        if self.frames == Self::SHORTEST {
+        if self.frames == self.shortest {
             self.end_block();
         }
     }
@@ -245,9 +286,9 @@ impl LargestMinima {
         }
     }
 
-    /// The largest minimum of so many frames or a little fewer; not known for fewer than 8.
+    /// The largest minimum of so many frames or a little fewer; not known for fewer than the shortest block.
     fn of(&self, frames: usize) -> i64 {
-        let length = (frames / Self::SHORTEST).checked_ilog2().map(|length| (length as usize).min(Self::LENGTHS - 1));
+        let length = (frames / self.shortest).checked_ilog2().map(|length| (length as usize).min(Self::LENGTHS - 1));
         length.map_or(i64::MAX, |length| self.blocks[length].1)
     }
 }
@@ -284,11 +325,12 @@ impl Lateness {
     pub(crate) fn new(grid: Grid, tolerance_ns: i64) -> Self {
         // The earliest frames may be apart by their scatter on both sides of the grid.
         let step_ns = tolerance_ns.saturating_add(nearest(2.0 * grid.scatter_ns));
+        let frames = Frames::new(&grid);
         Self {
             half_period_ns: nearest(grid.group_ns() / 2.0),
-            grid,
+            frames,
             step_ns,
-            waiting: VecDeque::with_capacity(AHEAD + STEP_FRAMES),
+            waiting: VecDeque::with_capacity(frames.ahead + frames.step),
             last_ns: [i64::MIN; AGREEING],
             smallest: VecDeque::new(),
             smallest_as_next: VecDeque::new(),
@@ -298,9 +340,10 @@ impl Lateness {
             base_ns: None,
             run_frames: 0,
             first_base_ns: i64::MAX,
-            recent: Recent::default(),
-            arrived: Recent::default(),
-            minima: LargestMinima::new(),
+            recent: Recent::new(frames.step),
+            arrived: Recent::new(frames.step / 2),
+            minima: LargestMinima::new(grid.frames()),
+            grid,
             late_for: 0,
             last_index: i64::MIN,
             early: 0,
@@ -347,9 +390,9 @@ impl Lateness {
         self.not_early = if is_early { 0 } else { self.not_early + 1 };
         if is_early || self.early > 0 {
             self.early += 1;
-            if self.early == STEP_FRAMES {
+            if self.early == self.frames.step {
                 self.step_back(late, step);
-            } else if self.not_early == NOT_EARLY_MAX {
+            } else if self.not_early == self.frames.not_early {
                 (self.early, self.time_stepped_back) = (0, false);
             }
         } else {
@@ -357,7 +400,7 @@ impl Lateness {
         }
         self.last_at_ns = at_ns;
         // Frames that may be after a step say nothing about those before it.
-        while self.waiting.len() > AHEAD && self.early == 0 {
+        while self.waiting.len() > self.frames.ahead && self.early == 0 {
             self.finalize(late, step);
         }
     }
@@ -366,7 +409,7 @@ impl Lateness {
     #[inline]
     fn is_early(&mut self, at_ns: i64, late_ns: i64) -> bool {
         let early = late_ns < self.base_ns.unwrap_or(self.first_base_ns).saturating_sub(self.step_ns);
-        if self.run_frames >= STEP_FRAMES {
+        if self.run_frames >= self.frames.step {
             return early || self.arrived.earliest_ns.is_some_and(|earliest_ns| late_ns < earliest_ns);
         }
         // The first frames may be late, so an earlier one is a step only if the time went back.
@@ -406,7 +449,8 @@ impl Lateness {
             let margin_ns = self.step_ns.max(level_ns.saturating_sub(slots_ns) / 4);
             let returns = (-self.step_ns..=margin_ns).contains(&off_ns);
             if returns || self.base_ns.is_none() && self.starts_late(slots_ns, before) {
-                (self.arrived, self.early) = (Recent::default(), 0);
+                self.arrived.clear();
+                self.early = 0;
                 self.first_base_ns = self.first_base_ns.min(smallest_ns);
                 return;
             }
@@ -436,7 +480,7 @@ impl Lateness {
             self.arrived.add(one.late_ns, self.step_ns);
             self.push(one);
         }
-        (self.run_frames, self.first_base_ns) = (STEP_FRAMES, smallest_ns);
+        (self.run_frames, self.first_base_ns) = (self.frames.step, smallest_ns);
         (self.early, self.time_stepped_back) = (0, false);
     }
 
@@ -483,17 +527,19 @@ impl Lateness {
         (between > 0 && is_in_slots && missing < between).then_some((kept, between))
     }
 
-    /// True if fewer than [`STEP_FRAMES`] of the first `before` waiting frames are near these slots: the run starts in a
+    /// True if fewer than [`Frames::step`] of the first `before` waiting frames are near these slots: the run starts in a
     /// stall, and shows its slots only after it.
     fn starts_late(&self, slots_ns: i64, before: usize) -> bool {
         let most_ns = slots_ns.saturating_add(self.half_period_ns);
-        self.waiting.iter().take(before).filter(|late| late.late_ns < most_ns).take(STEP_FRAMES).count() < STEP_FRAMES
+        self.waiting.iter().take(before).filter(|late| late.late_ns < most_ns).take(self.frames.step).count()
+            < self.frames.step
     }
 
     /// The next frame starts a run.
     fn start_run(&mut self, found: Step, step: &mut impl FnMut(Step)) {
         (self.base_ns, self.early) = (None, 0);
-        (self.recent, self.arrived) = (Recent::default(), Recent::default());
+        self.recent.clear();
+        self.arrived.clear();
         self.last_ns = [i64::MIN; AGREEING];
         (self.run_frames, self.first_base_ns) = (0, i64::MAX);
         step(found);
@@ -535,7 +581,7 @@ impl Lateness {
             return;
         };
         let earliest_ns = base_ns.saturating_sub(self.step_ns);
-        while self.waiting.len() >= STEP_FRAMES
+        while self.waiting.len() >= self.frames.step
             && self.smallest_as_next.front().is_some_and(|&(_, smallest_ns)| smallest_ns >= earliest_ns)
         {
             self.move_on(1);
@@ -546,8 +592,7 @@ impl Lateness {
     /// The sum of the latenesses of the next frames against their smallest one, ns, if these are so many frames further.
     fn spread_ns(&self, moved: i64) -> i64 {
         let late_ns = |one: &Late| self.grid.late_ns(one.index.saturating_add(moved), one.at_ns);
-        let frames = STEP_FRAMES.max(usize::try_from(self.grid.frames()).unwrap_or(0).saturating_mul(2));
-        let next = || self.waiting.iter().take(frames).map(late_ns);
+        let next = || self.waiting.iter().take(self.frames.step).map(late_ns);
         let smallest_ns = next().min().unwrap_or(0);
         next().fold(0, |sum_ns: i64, late_ns| sum_ns.saturating_add(late_ns.saturating_sub(smallest_ns)))
     }
@@ -614,7 +659,7 @@ impl Lateness {
         };
         self.base_ns = Some(smallest_ns);
         if kind != StepKind::Drift {
-            self.recent = Recent::default();
+            self.recent.clear();
         }
         step(Step { frame: one.frame, at_ns: one.at_ns, ns: change_ns, level_ns: smallest_ns, kind });
     }
@@ -624,7 +669,7 @@ impl Lateness {
     fn usual_smallest_ns(&self, one: Late) -> i64 {
         let mut all_ns: Vec<i64> = std::iter::once(&one).chain(&self.waiting).map(|late| late.agreed_ns).collect();
         all_ns.sort_unstable();
-        let near = (all_ns.len() / NEAR_PART).clamp(1, NEAR_MAX);
+        let near = (all_ns.len() / NEAR_PART).clamp(1, self.frames.near);
         let median_ns = all_ns[all_ns.len() / 2];
         let is_usual = |frames: &&[i64]| {
             let (first_ns, last_ns) = (frames[0], frames[frames.len() - 1]);
@@ -643,41 +688,41 @@ impl Lateness {
     /// True if more frames follow the first one at this lateness than were later before it. In a burst at the end of the
     /// stream, most frames are later than the last one.
     fn is_settled(&self, one: Late, smallest_ns: i64) -> bool {
-        if self.waiting.len() >= AHEAD {
+        if self.waiting.len() >= self.frames.ahead {
             return true;
         }
         let most_ns = smallest_ns.saturating_add(self.half_period_ns);
         let next = || std::iter::once(&one).chain(&self.waiting);
         let later = next().take_while(|late| late.late_ns >= most_ns).count();
         let all = self.late_for + later;
-        all == 0 || next().count() - later > all.min(STEP_FRAMES)
+        all == 0 || next().count() - later > all.min(self.frames.step)
     }
 
-    /// How far the next [`STEP_FRAMES`] are later than the ones before, ns.
+    /// How far the next [`Frames::step`] are later than the ones before, ns.
     fn jump_ns(&self, before_ns: i64) -> i64 {
-        let next_ns = self.waiting.iter().take(STEP_FRAMES).map(|late| late.late_ns).min();
+        let next_ns = self.waiting.iter().take(self.frames.step).map(|late| late.late_ns).min();
         next_ns.map_or(0, |next_ns| next_ns.saturating_sub(before_ns))
     }
 
-    /// True if the following frames stay at this lateness for [`STEP_FRAMES`], or move away as slowly as a slewed clock.
+    /// True if the following frames stay at this lateness for [`Frames::step`], or move away as slowly as a slewed clock.
     fn lasts(&self, smallest_ns: i64, error_ns: i64) -> bool {
-        let after = self.given + STEP_FRAMES as u64;
-        let slewed_ns = nearest(STEP_FRAMES as f64 * self.grid.period_ns * SLEW_PPM_MAX / 1e6);
+        let after = self.given + self.frames.step as u64;
+        let slewed_ns = nearest(self.frames.step as f64 * self.grid.period_ns * SLEW_PPM_MAX / 1e6);
         let most_ns = smallest_ns.saturating_add(error_ns).saturating_add(slewed_ns);
         let later = self.smallest.get(self.smallest.partition_point(|&(position, _)| position < after));
         later.is_some_and(|&(_, later_ns)| later_ns <= most_ns)
     }
 
-    /// How far the second [`STEP_FRAMES`] of the following frames are later than the first, ns.
+    /// How far the second [`Frames::step`] of the following frames are later than the first, ns.
     fn rise_ns(&self) -> i64 {
-        let smallest_ns = |skip| self.waiting.iter().skip(skip).take(STEP_FRAMES).map(|late| late.late_ns).min();
-        smallest_ns(0).zip(smallest_ns(STEP_FRAMES)).map_or(0, |(first, second)| second.saturating_sub(first))
+        let smallest_ns = |skip| self.waiting.iter().skip(skip).take(self.frames.step).map(|late| late.late_ns).min();
+        smallest_ns(0).zip(smallest_ns(self.frames.step)).map_or(0, |(first, second)| second.saturating_sub(first))
     }
 
     /// Ends the stream.
     pub(crate) fn end(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
         // Few frames after the time went back are no early frames. Enough others are the start of a step.
-        if self.early > 0 && self.time_stepped_back || self.early > NEAR_MAX {
+        if self.early > 0 && self.time_stepped_back || self.early > self.frames.near {
             self.step_back(late, step);
         }
         self.finish(late, step);
@@ -691,7 +736,7 @@ impl Lateness {
     }
 }
 
-/// True if a step of `step_ns` was slow: only `jump_ns` of it were between the [`STEP_FRAMES`] before and after it, or the
+/// True if a step of `step_ns` was slow: only `jump_ns` of it were between the [`Frames::step`] before and after it, or the
 /// stream moved on by a large part of it within the next frames.
 fn is_slow(jump_ns: i64, moved_ns: i64, step_ns: i64) -> bool {
     (jump_ns as f64) < step_ns as f64 * SUDDEN || moved_ns >= step_ns / 4
