@@ -6,7 +6,7 @@ use crate::fit::quantile;
 use crate::sequence::Number;
 use crate::track::SAME_PERIOD;
 
-/// Maximum number of frames per period that is tried; longer bursts are found by the gaps between them.
+/// Maximum number of frames per period that is tried if no gaps between groups show it.
 const GROUP_MAX: usize = 8;
 /// Maximum number of frames of a burst with a place of their own in the grid.
 const BURST_MAX: usize = 512;
@@ -90,7 +90,7 @@ fn is_same(ns: f64, known_ns: u64) -> bool {
 
 /// The distance of frames that are 1, 2, 3 ... apart shows the smallest number of frames after which the stream repeats.
 fn estimate_of(indexed: &[(i64, i64)], numbered: bool, known_ns: Option<u64>) -> Option<Estimate> {
-    if let Some(found) = bursts::find(indexed).filter(|found| found.frames.is_none_or(|frames| frames > GROUP_MAX)) {
+    if let Some(found) = bursts::find(indexed).filter(|found| found.frames != Some(1)) {
         return Some(of_bursts(indexed, found, numbered, known_ns));
     }
     let typical = typical_ns(indexed);

@@ -11,7 +11,7 @@
 mod support;
 
 use capture::analyse;
-use record::Capture;
+use record::{Capture, StepKind};
 use support::{LITTLE, OPTIONS, Seen, Talker, datagram, pcap, scatter};
 
 fn analysed(frames: &[Seen]) -> Capture {
@@ -51,6 +51,46 @@ fn the_packets_of_a_video_frame_have_places_of_their_own() {
         }
         let capture = analysed(&all);
         assert_eq!((capture.late, capture.skipped_slots, capture.lost), (Some(frames), Some(0), Some(2)), "{frames}");
+    }
+}
+
+#[test]
+fn all_frames_of_a_group_can_be_late_together() {
+    for frames in [2, 3, 4, 5, 6, 7, 8, 20, 100, 400] {
+        for percent in [2_i64, 10, 20] {
+            // A part of the period of 20 ms, different in each group.
+            let late_ns = |n: u64| scatter(n / frames) * percent * 1_000;
+            let seen = |n: u64| rtp(n, (n / frames) as u32 * 1_800, at_ns(n, frames, 8_000) + late_ns(n));
+            let all = frames * 400;
+            let capture = analysed(&(0..all).map(seen).collect::<Vec<_>>());
+            assert_eq!(capture.frames_per_period, frames, "{percent} %: {:?}", capture.lateness_unknown);
+            assert!((capture.period.fitted_ns / 20e6 - 1.0).abs() < 1e-4, "{frames} {percent} %: {:?}", capture.period);
+            let found = (capture.skipped_slots, capture.steps_total, capture.surplus, capture.lost);
+            assert_eq!(found, (Some(0), Some(0), Some(0), Some(0)), "{frames} {percent} %");
+            // A frame is late from 1 % of the period on. The slots are known to within a part of the jitter.
+            let later_than = |ns: i64| (0..all).filter(|&n| late_ns(n) > ns).count() as u64;
+            let (most, fewest) = (later_than(200_000 - percent * 4_000), later_than(200_000 + percent * 20_000));
+            assert!((fewest..=most).contains(&capture.late.unwrap()), "{frames} {percent} %: {:?}", capture.late);
+            // In the middle, the talker sends all later groups later, or earlier, by three tenths of the period. With more
+            // jitter, twice its spread is larger than that.
+            if percent == 20 {
+                continue;
+            }
+            for change_ns in [6_000_000_i64, -6_000_000] {
+                let changed = |n: u64| {
+                    let mut seen = seen(n);
+                    if n >= all / 2 {
+                        seen.at_ns = seen.at_ns.strict_add_signed(change_ns);
+                    }
+                    seen
+                };
+                let capture = analysed(&(0..all).map(changed).collect::<Vec<_>>());
+                assert_eq!(capture.steps_total, Some(1), "{frames} {percent} %: {:?}", capture.steps);
+                assert_eq!(capture.steps[0].kind, StepKind::Phase, "{frames} {percent} %");
+                let off_ns = capture.steps[0].ns.unwrap() - change_ns;
+                assert!(off_ns.abs() <= percent * 200_000 / 2, "{frames} {percent} %: {:?}", capture.steps);
+            }
+        }
     }
 }
 
