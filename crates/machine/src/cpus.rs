@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{CpuList, Root, cgroup, run_groups, virt};
+use crate::{CpuList, Root, Unreadable, cgroup, run_groups, virt};
 
 /// Error: CPUs cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -50,6 +50,8 @@ pub enum CpuError {
 }
 
 const CPU: &str = "sys/devices/system/cpu";
+/// The file of the CPUs that can run without a tick.
+pub(crate) const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
 
 /// The CPUs to measure: `wanted`, or all CPUs that are online and allowed by the control group.
 ///
@@ -96,6 +98,21 @@ pub fn usable_cpus(root: &Root, wanted: Option<&CpuList>) -> Result<CpuList, Cpu
 pub(crate) fn list(root: &Root, name: &str) -> Option<CpuList> {
     // Without the boot argument `nohz_full=` the kernel writes `(null)` there.
     root.read(&format!("{CPU}/{name}"))?.replace("(null)", "").parse().ok()
+}
+
+/// The CPUs that can run without a tick; empty if the kernel does not support that.
+pub(crate) fn tickless(root: &Root) -> Result<CpuList, Unreadable> {
+    match root.try_read(TICKLESS) {
+        Err(Unreadable::Absent) => Ok(CpuList::new()),
+        Err(why) => Err(why),
+        Ok(_) => list(root, "nohz_full").ok_or(Unreadable::Failed),
+    }
+}
+
+/// True if the frequency of a CPU cannot change, because its lowest and its highest frequency are equal.
+pub(crate) fn has_fixed_frequency(root: &Root, cpu: u32) -> bool {
+    let khz = |name: &str| root.number::<u64>(&format!("{CPU}/cpu{cpu}/cpufreq/scaling_{name}_freq"));
+    khz("min").is_some() && khz("min") == khz("max")
 }
 
 /// The online CPUs; empty if they cannot be read.

@@ -179,6 +179,26 @@ pub(crate) fn idle_states_of(root: &Root, cpu: u32) -> Vec<IdleState> {
         .collect()
 }
 
+/// The enabled idle states within the latency limit of a CPU, with their numbers. The kernel always allows the first state.
+pub(crate) fn usable_idle_states(root: &Root, cpu: u32) -> impl Iterator<Item = (usize, IdleState)> {
+    let limit_us = match root.read(&latency_limit(cpu)).as_deref() {
+        Some("n/a") => Some(0),
+        // 0 is no limit.
+        Some(us) => us.parse::<u64>().ok().filter(|us| *us > 0),
+        None => None,
+    };
+    let is_allowed = move |number: usize, state: &IdleState| {
+        number == 0 || limit_us.is_none_or(|limit_us| state.exit_us <= limit_us)
+    };
+    let states = idle_states_of(root, cpu).into_iter().enumerate();
+    states.filter(move |(number, state)| state.enabled && is_allowed(*number, state))
+}
+
+/// The file of a CPU's latency limit, us: 0 for no limit, `n/a` for no idle state.
+pub(crate) fn latency_limit(cpu: u32) -> String {
+    format!("sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us")
+}
+
 fn idle_states(root: &Root) -> Option<String> {
     let words = |state: &IdleState| {
         let disabled = if state.enabled { "" } else { " (disabled)" };

@@ -329,6 +329,8 @@ struct Context<'a> {
     /// True if all online CPUs are named for real-time work.
     is_all_named: bool,
     limit_ns: Option<u64>,
+    /// True if the user named the setting that is read, so that it changes also where no effect is expected.
+    is_named: bool,
 }
 
 impl<'a> Context<'a> {
@@ -342,7 +344,7 @@ impl<'a> Context<'a> {
         let freed = need.cpus.clone().unwrap_or_else(|| facts::isolated_cpus(root).intersection(&online));
         let freed = if online.difference(&freed).is_empty() { CpuList::new() } else { freed };
         let is_all_named = need.cpus.is_some() && online.difference(&cpus).is_empty();
-        Ok(Self { ops, root, online, cpus, freed, is_all_named, limit_ns: need.limit_ns })
+        Ok(Self { ops, root, online, cpus, freed, is_all_named, limit_ns: need.limit_ns, is_named: false })
     }
 }
 
@@ -356,7 +358,7 @@ pub fn plan(root: &Root, need: &Need) -> Result<Plan, PlanError> {
 
 fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
     let root = ops.root().at_once();
-    let context = Context::new(ops, &root, need)?;
+    let mut context = Context::new(ops, &root, need)?;
     let mut plan = Plan::default();
     for definition in DEFINITIONS {
         let choice = need.set.iter().rev().find(|choice| choice.id == definition.id);
@@ -365,6 +367,7 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
             continue;
         }
         let value = choice.and_then(|choice| choice.value.as_deref());
+        context.is_named = is_named;
         // Only what this setting reads says why it has no device.
         root.take_unread();
         match definition.read(&context, value) {

@@ -6,13 +6,13 @@ use super::host::hypervisor_evidence;
 use super::{
     Check, CheckContext, Explain, evidence, fail, latency_request, not_applicable, ok, unknown, warn, without,
 };
-use crate::facts::idle_states_of;
-use crate::{CpuList, Unreadable};
+use crate::facts::usable_idle_states;
+use crate::{CpuList, Unreadable, cpus};
 
 const CPU: &str = "sys/devices/system/cpu";
 
 /// Exit latency above which an idle state is worth a warning if the use is not known, ns.
-const IDLE_EXIT_LIMIT_NS: u64 = 10_000;
+pub(crate) const IDLE_EXIT_LIMIT_NS: u64 = 10_000;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -102,14 +102,11 @@ fn governor(context: &CheckContext) -> Finding {
             _ => unknown(ID, "frequency governor not readable", context.evidence(&path)),
         };
     };
-    let number = |cpu, name| context.root.number::<u64>(&file(cpu, name));
-    let scaled: Vec<u32> = context
-        .online()
-        .iter()
-        .filter(|&cpu| context.root.read(&file(cpu, "governor")).is_some_and(|name| name != "performance"))
-        .filter(|&cpu| number(cpu, "min_freq").is_none() || number(cpu, "min_freq") != number(cpu, "max_freq"))
-        .collect();
-    let Some(&first) = scaled.first() else {
+    let is_scaled = |&cpu: &u32| {
+        context.root.read(&file(cpu, "governor")).is_some_and(|name| name != "performance")
+            && !cpus::has_fixed_frequency(context.root, cpu)
+    };
+    let Some(first) = context.online().iter().find(is_scaled) else {
         let cpu = context.online().first().unwrap_or(0);
         let read = |name| context.evidence(&file(cpu, name));
         return match governor.as_str() {
@@ -137,10 +134,7 @@ fn idle_states(context: &CheckContext) -> Finding {
     let deepest = context
         .online()
         .iter()
-        .flat_map(|cpu| {
-            let states = idle_states_of(context.root, cpu).into_iter().enumerate();
-            states.filter(|(_, state)| state.enabled).map(move |(number, state)| (state, cpu, number))
-        })
+        .flat_map(|cpu| usable_idle_states(context.root, cpu).map(move |(number, state)| (state, cpu, number)))
         // Keeps the first of equals, so that the evidence names the lowest CPU.
         .reduce(|deepest, next| if next.0.exit_us > deepest.0.exit_us { next } else { deepest });
     if context.is_guest() {

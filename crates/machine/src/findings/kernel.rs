@@ -3,6 +3,7 @@
 use record::{Finding, FindingState, Machine};
 
 use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
+use crate::cpus;
 use crate::kernel::{DYNAMIC, FAIR_SERVERS_OFF, Preempt, has_fair_server, preempt as preempt_model};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -187,13 +188,12 @@ const UNREAD_SERVER: &str =
 fn timer_migration(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.timer_migration";
     const PATH: &str = "proc/sys/kernel/timer_migration";
-    const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
-    match context.root.try_read(TICKLESS) {
-        Err(crate::Unreadable::Absent) if !context.online().is_empty() => {}
-        Err(why) => return unknown(ID, "CPUs without a tick not readable", without(TICKLESS, why)),
-        Ok(_) => {}
-    }
-    let tickless = context.machine.cpus_nohz_full.as_deref().unwrap_or_default();
+    let unread = |why| unknown(ID, "CPUs without a tick not readable", without(cpus::TICKLESS, why));
+    let tickless = match cpus::tickless(context.root) {
+        Ok(_) if context.online().is_empty() => return unread(crate::Unreadable::Absent),
+        Ok(tickless) => tickless,
+        Err(why) => return unread(why),
+    };
     match context.root.try_read(PATH) {
         Ok(value) if value == "0" => ok(ID, "timers stay on their CPU", evidence(PATH, &value)),
         Ok(value) if tickless.is_empty() => {

@@ -5,6 +5,7 @@ use record::Finding;
 use super::{CheckContext, Explain, evidence, not_applicable, ok, unknown, warn};
 use crate::{
     CpuList, Root, Unreadable,
+    facts::latency_limit,
     journal::{self, Setter},
     tasks, tune,
 };
@@ -58,7 +59,7 @@ fn holder(root: &Root) -> Option<(u32, String)> {
 
 /// A limit for single CPUs, which remains after the process that set it.
 fn of_single_cpus(context: &CheckContext) -> Finding {
-    let file = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us");
+    let file = latency_limit;
     let read: Vec<(u32, String)> =
         context.online().iter().filter_map(|cpu| Some((cpu, context.root.read(&file(cpu))?))).collect();
     let Some((first, value)) = read.iter().find(|(_, value)| value != "0").or(read.first()) else {

@@ -16,7 +16,10 @@ mod tasks;
 #[cfg(test)]
 mod unreadable;
 
-pub(crate) use self::power::{pci_devices, usb_devices};
+pub(crate) use self::{
+    cpu::IDLE_EXIT_LIMIT_NS,
+    power::{pci_devices, usb_devices},
+};
 
 use std::cell::OnceCell;
 

@@ -8,8 +8,9 @@ use super::{
     programs,
 };
 use crate::{
-    Unreadable,
-    findings::{pci_devices, usb_devices},
+    Unreadable, cpus,
+    facts::{idle_states_of, latency_limit, usable_idle_states},
+    findings::{IDLE_EXIT_LIMIT_NS, pci_devices, usb_devices},
     has_fair_server,
     kernel::Config,
     nic::{NicSettings, Thread},
@@ -27,9 +28,6 @@ const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 const ASPM: &str = "sys/module/pcie_aspm/parameters/policy";
-
-/// Time that may pass until a CPU has left its idle state if the use is not known, us.
-const IDLE_EXIT_US: u64 = 10;
 
 /// The longest value of a file, bytes.
 const VALUE_LENGTH: usize = 256;
@@ -114,11 +112,19 @@ pub const DEFINITIONS: &[Definition] = &[
         is_on_request: false,
         files: &["sys/devices/system/cpu/cpu#/cpufreq/scaling_governor"],
         find: |context, value| {
-            let paths = policy_files(context, "scaling_governor");
+            let leads = policies(context);
+            // A limit below the highest frequency of the CPU is lifted by cpu.max_freq, so the frequency is not fixed any more.
+            let khz = |lead: u32, name: &str| context.root.number::<u64>(&cpufreq(lead, name));
+            let is_limited = |lead: u32| khz(lead, "scaling_max_freq") < khz(lead, "cpuinfo_max_freq");
+            let has_fixed = |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) && !is_limited(*lead);
+            if !context.is_named && !leads.is_empty() && leads.iter().all(has_fixed) {
+                return Err(WhyNot::Here("the lowest and the highest frequency are equal, so it is fixed".to_owned()));
+            }
             let wanted = offered(context, value.unwrap_or("performance"), |lead| {
                 context.root.read(&cpufreq(lead, "scaling_available_governors"))
             })?;
-            each(context, paths, &wanted)
+            let scaled = leads.into_iter().filter(|lead| context.is_named || !has_fixed(lead));
+            each(context, scaled.map(|lead| cpufreq(lead, "scaling_governor")).collect(), &wanted)
         },
     },
     Definition {
@@ -355,9 +361,14 @@ pub const DEFINITIONS: &[Definition] = &[
         is_on_request: false,
         files: &["proc/sys/kernel/timer_migration"],
         find: |context, value| {
-            const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
-            if value.is_none() && context.root.try_read(TICKLESS).is_ok_and(|cpus| matches!(&*cpus, "" | "(null)")) {
-                return Err(WhyNot::Here("no CPU runs without a tick, so timers stay on their CPU".to_owned()));
+            match cpus::tickless(context.root) {
+                Ok(cpus) if !context.is_named && cpus.is_empty() => {
+                    return Err(WhyNot::Here("no CPU runs without a tick, so timers stay on their CPU".to_owned()));
+                }
+                Err(why) if !context.is_named => {
+                    return Err(WhyNot::Here(format!("/{}: {why}", cpus::TICKLESS)));
+                }
+                _ => {}
             }
             sysctl_switch(context, value, "proc/sys/kernel/timer_migration")
         },
@@ -631,24 +642,11 @@ fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) -> Result<Vec
     }
 }
 
-/// The longest time to leave an idle state of these CPUs, us; `None` if it cannot be read.
-fn longest_exit_us(context: &Context<'_>) -> Option<u32> {
-    let mut longest = None;
-    for cpu in &context.cpus {
-        let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle");
-        let states = context.root.list(&folder).into_iter().filter(|name| name.starts_with("state"));
-        for state in states {
-            longest = longest.max(Some(context.root.number::<u32>(&format!("{folder}/{state}/latency"))?));
-        }
-    }
-    longest
-}
-
 fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let default = || match context.limit_ns {
         // The file takes whole microseconds.
         Some(limit_ns) => (limit_ns / 10_000).to_string() + "us",
-        None => format!("{IDLE_EXIT_US}us"),
+        None => format!("{}us", IDLE_EXIT_LIMIT_NS / 1000),
     };
     let text = value.map_or_else(default, str::to_owned);
     let to = match text.as_str() {
@@ -668,20 +666,21 @@ fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>,
     if value.is_none() && !has_states {
         return Err(WhyNot::Here("the kernel has no idle states for this CPU".to_owned()));
     }
-    if value.is_none() && longest_exit_us(context).is_some_and(|longest| Some(longest) <= to.parse().ok()) {
-        return Err(WhyNot::Here(format!("every idle state can be left in {to} us")));
+    let limit_us = if to == "n/a" { Some(0) } else { to.parse::<u64>().ok() };
+    let has_known = context.cpus.iter().any(|cpu| !idle_states_of(context.root, cpu).is_empty());
+    let mut usable = context.cpus.iter().flat_map(|cpu| usable_idle_states(context.root, cpu));
+    let is_quick = usable.all(|(_, state)| Some(state.exit_us) <= limit_us);
+    let is_met = value.is_none() && has_known && is_quick && context.root.take_unread().is_empty();
+    let is_limited = |cpu: u32| context.root.read(&latency_limit(cpu)).is_some_and(|limit| limit != "0");
+    if is_met && !context.cpus.iter().any(is_limited) {
+        return Err(WhyNot::Here(format!("every enabled idle state can be left in {text}")));
     }
     // `n/a` and lower limits are stricter.
     let is_stricter = |now: &str| {
         let limit = |text: &str| text.parse::<u32>().ok();
         value.is_none() && (now == "n/a" || limit(now).is_some_and(|now| now > 0 && Some(now) <= limit(&to)))
     };
-    each_unless(
-        context,
-        cpu_files(context, "sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us"),
-        &to,
-        is_stricter,
-    )
+    each_unless(context, context.cpus.iter().map(latency_limit).collect(), &to, |now| is_met || is_stricter(now))
 }
 
 /// The CPUs for other work.

@@ -4,6 +4,7 @@ use std::{
     fs,
 };
 
+use record::FindingState;
 use sys::sched::Policy;
 use tempfile::TempDir;
 
@@ -23,6 +24,7 @@ struct Fake {
 const FILES: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/online", "0-1"),
     ("sys/devices/system/cpu/isolated", ""),
+    ("sys/devices/system/cpu/nohz_full", "1"),
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
     ("sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us", "0"),
     ("sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us", "0"),
@@ -348,12 +350,16 @@ fn settings_without_an_effect_are_not_planned() {
     };
     assert_eq!((reason("cpu.idle_states"), reason("kernel.timer_migration")), (None, None));
     for cpu in 0..2 {
-        fake.put(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state0/latency"), "0");
-        fake.put(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state1/latency"), "10");
+        for (state, exit_us) in [("state0", "0"), ("state1", "10")] {
+            fake.put(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/{state}/name"), state);
+            fake.put(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/{state}/latency"), exit_us);
+        }
     }
     fake.put("sys/devices/system/cpu/nohz_full", "(null)");
-    assert_eq!(reason("cpu.idle_states").as_deref(), Some("every idle state can be left in 10 us"));
+    assert_eq!(reason("cpu.idle_states").as_deref(), Some("every enabled idle state can be left in 10us"));
     assert!(reason("kernel.timer_migration").unwrap().starts_with("no CPU runs without a tick"));
+    let named = fake.plan(&Need { only: vec!["kernel.timer_migration"], ..Need::default() });
+    assert_eq!(named.changes.len(), 1, "the user may try it nevertheless: {named:?}");
     fake.put("sys/devices/system/cpu/cpu1/cpuidle/state1/latency", "11");
     fake.put("sys/devices/system/cpu/nohz_full", "1");
     assert_eq!((reason("cpu.idle_states"), reason("kernel.timer_migration")), (None, None));
@@ -797,4 +803,72 @@ fn every_setting_is_documented() {
         !rows.iter().any(|row| row.split('|').nth(1).is_some_and(|ids| ids.contains(&id)))
     });
     assert_eq!(missing.map(|definition| definition.id).collect::<Vec<_>>(), [] as [&str; 0]);
+}
+
+/// Each setting that would change is one that `check` complains about, on each recorded machine and for each limit of a
+/// use, from 1 us to 1 s.
+#[test]
+fn no_plan_changes_what_the_check_finds_good() {
+    use FindingState::{NotApplicable, Ok};
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines");
+    let machines = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut judged = BTreeSet::new();
+    for folder in machines.filter(|path| path.is_dir() && !path.ends_with("findings")) {
+        let root = Root::at(&folder);
+        let machine = facts(&root);
+        for limit_ns in [None].into_iter().chain((0..7).map(|power| Some(1000 * 10_u64.pow(power)))) {
+            let found = crate::findings(&root, &machine, limit_ns, None);
+            let plan = plan(&root, &Need { limit_ns, ..Need::default() }).unwrap();
+            let lifts_limit = plan.changes.iter().any(|setting| setting.id == "cpu.max_freq");
+            for setting in &plan.changes {
+                let Some(id) = definition(setting.id).unwrap().finding else { continue };
+                let finding = found.iter().find(|finding| finding.id == id).unwrap();
+                judged.insert(setting.id);
+                let is_good = matches!(finding.state, Ok | NotApplicable);
+                assert!(
+                    !is_good || setting.id == "cpu.governor" && lifts_limit,
+                    "{} for {limit_ns:?}: {} would change, but {finding:?}",
+                    folder.display(),
+                    setting.id
+                );
+            }
+        }
+    }
+    assert!(judged.len() > 8 && judged.contains("cpu.governor"), "{judged:?}");
+}
+
+/// A limit that `tune` has set is good for `check`, and disabled states do not count for either.
+#[test]
+fn check_and_tune_judge_idle_states_alike() {
+    let fake = Rc::new(Fake::new());
+    for cpu in 0..2 {
+        for (state, exit_us) in [("state0", "0"), ("state1", "2"), ("state2", "230")] {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/{state}");
+            fake.put(&format!("{folder}/name"), state);
+            fake.put(&format!("{folder}/latency"), exit_us);
+            fake.put(&format!("{folder}/disable"), "0");
+        }
+    }
+    let judge = || {
+        let found = crate::findings(&fake.root, &facts(&fake.root), None, None);
+        let state = found.into_iter().find(|finding| finding.id == "cpu.idle_states").unwrap().state;
+        let plan = fake.plan(&Need::default());
+        let has = |settings: &[Setting]| settings.iter().any(|setting| setting.id == "cpu.idle_states");
+        (state, has(&plan.changes), has(&plan.right))
+    };
+    let limit = |cpu: u32, value: &str| fake.put(&facts::latency_limit(cpu), value);
+    assert_eq!(judge(), (FindingState::Warn, true, false));
+    limit(0, "10");
+    assert_eq!(judge(), (FindingState::Warn, true, false), "CPU 1 has no limit");
+    for value in ["10", "n/a", "100"] {
+        limit(0, value);
+        limit(1, value);
+        assert_eq!(judge(), (FindingState::Ok, false, true), "{value}");
+    }
+    limit(0, "0");
+    limit(1, "0");
+    for cpu in 0..2 {
+        fake.put(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state2/disable"), "1");
+    }
+    assert_eq!(judge(), (FindingState::Ok, false, false));
 }
