@@ -52,7 +52,7 @@ pub use self::{
     settings::NicSettings,
     stamping::{NoStamps, can_stamp, clock_of_sent_stamps},
 };
-use crate::{Root, clocks, interface_name};
+use crate::{Root, clocks, interface_name, root::Unread};
 
 const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_LOOPBACK: u16 = 772;
@@ -112,6 +112,22 @@ pub struct Nic {
     pub power: Power,
     /// The clocks of the machine, including the clock of this interface, and their time sources.
     pub clocks: Option<Clocks>,
+    /// The files and folders that could not be read, by the findings that they decide.
+    #[serde(skip)]
+    unread: UnreadFiles,
+}
+
+/// Files and folders that exist, or may exist, but could not be read: the facts from them are incomplete.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct UnreadFiles {
+    /// Sources for the numbers of its interrupts.
+    interrupts: Vec<Unread>,
+    /// The CPUs of the interrupts.
+    affinity: Vec<Unread>,
+    /// The threads of the interrupts.
+    threads: Vec<Unread>,
+    /// Power saving of the device.
+    power: Vec<Unread>,
 }
 
 /// Error: an interface cannot be checked.
@@ -148,9 +164,18 @@ impl Nic {
     /// [`NicError`].
     pub fn read(root: &Root, answers: &mut Answers, interface: &str) -> Result<Self, NicError> {
         let (link, counts) = find(root, answers, interface)?;
+        let root = &root.kept_at_once();
         let folder = Folder::of(root, &link);
         let napis = netdev::napis(answers, &link);
         let driver = link.kind.clone().or_else(|| folder.driver());
+        let mut unread = UnreadFiles::default();
+        // Without the folder's number, the folder is not used at all.
+        let of_folder: Vec<Unread> =
+            root.take_unread().into_iter().filter(|unread| unread.path.ends_with("/ifindex")).collect();
+        let interrupts = interrupts::all(&folder, &napis, &mut unread);
+        unread.interrupts.extend(of_folder.iter().cloned());
+        let power = power::power(&folder, &link.name);
+        unread.power = of_folder.into_iter().chain(root.take_unread()).collect();
         Ok(Self {
             index: link.index,
             hardware: Hardware::of(&link, driver.as_deref()),
@@ -170,12 +195,13 @@ impl Nic {
             preemption: ethtool::preemption(answers, &link),
             qdiscs: qdisc::all(answers, &link),
             xdp: netdev::xdp(answers, &link),
-            interrupts: interrupts::all(&folder, &napis),
+            interrupts,
             sees_all_tasks: sees_all_tasks(root),
-            power: power::power(&folder, &link.name),
+            power,
             clocks: clocks::read(root),
             napi_threads: interrupts::of_napis(root, &napis),
             stamping: ethtool::stamping(answers, &link),
+            unread,
             napis,
             interface: link.name,
         })

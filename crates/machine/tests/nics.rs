@@ -11,9 +11,10 @@
 mod golden;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 
@@ -170,6 +171,110 @@ fn unreadable_settings_are_never_ok() {
     }
 }
 
+/// Parts of paths, and the findings that are unknown without such a file or folder on the tuned NIC, where all are good.
+const DECIDED_BY: [(&str, &[&str]); 9] = [
+    ("net/eth0/ifindex", &["nic.hardware", "nic.power.runtime", "nic.power.aspm", "nic.irq", "nic.irq.threads"]),
+    ("power/control", &["nic.power.runtime"]),
+    ("link/l0s_aspm", &["nic.power.aspm"]),
+    ("link/l1_aspm", &["nic.power.aspm"]),
+    ("proc/interrupts", &["nic.irq", "nic.irq.affinity", "nic.irq.threads"]),
+    ("irq/129/smp_affinity_list", &["nic.irq.affinity"]),
+    ("irq/130/effective_affinity_list", &["nic.irq.affinity"]),
+    ("proc/302/comm", &["nic.irq.threads"]),
+    ("proc/302/stat", &["nic.irq.threads"]),
+];
+
+fn walk(folder: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let kind = entry.file_type().unwrap();
+        if !kind.is_symlink() {
+            paths.push(entry.path());
+        }
+        if kind.is_dir() {
+            walk(&entry.path(), paths);
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => copy(&entry.path(), &to),
+            kind if kind.is_symlink() => symlink(fs::read_link(entry.path()).unwrap(), to).unwrap(),
+            _ => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+/// A link to itself in place of each file and folder in turn: the kernel returns ELOOP, also to root.
+#[test]
+fn no_finding_is_content_with_what_it_cannot_read() {
+    let mut used = BTreeSet::new();
+    for (name, interface) in NAMES {
+        let (copied, saved) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        copy(&folder(name), copied.path());
+        let root = Root::at(copied.path());
+        let before = findings(&read(&root, interface).unwrap(), PERIOD_NS);
+        let mut paths = Vec::new();
+        walk(copied.path(), &mut paths);
+        for path in paths {
+            fs::rename(&path, saved.path().join("saved")).unwrap();
+            symlink(&path, &path).unwrap();
+            let nic = read(&root, interface);
+            fs::remove_file(&path).unwrap();
+            fs::rename(saved.path().join("saved"), &path).unwrap();
+            // Without the answer about the link, there are no findings.
+            let Ok(nic) = nic else { continue };
+            let path = path.strip_prefix(copied.path()).unwrap().display().to_string();
+            let after = findings(&nic, PERIOD_NS);
+            for (was, is) in before.iter().zip(&after) {
+                let is_content = matches!(is.state, FindingState::Ok | FindingState::NotApplicable);
+                assert!(!is_content || was.state == is.state, "{name} without {path}: {was:#?} {is:#?}");
+            }
+            for (_, ids) in DECIDED_BY.iter().filter(|(part, _)| name == "i225-tuned" && path.contains(part)) {
+                for id in *ids {
+                    used.insert(*id);
+                    assert_eq!(state(&after, id), FindingState::Unknown, "{id} without {path}");
+                }
+            }
+        }
+    }
+    assert_eq!(used.len(), 6, "{used:?}");
+}
+
+/// The kernel refuses each query with EPERM in turn: findings that need the answer are unknown. Others can use names of
+/// interrupts instead.
+#[test]
+fn refused_queries_are_unknown() {
+    let forbidden = hex(&Answer::refused(1));
+    let mut changed = 0;
+    for (name, interface) in NAMES {
+        let copied = tempfile::tempdir().unwrap();
+        copy(&folder(name), copied.path());
+        let root = Root::at(copied.path());
+        let before = findings(&read(&root, interface).unwrap(), PERIOD_NS);
+        for entry in fs::read_dir(copied.path().join("netlink").join(interface)).unwrap() {
+            let path = entry.unwrap().path();
+            let answer = fs::read(&path).unwrap();
+            fs::write(&path, &forbidden).unwrap();
+            let nic = read(&root, interface);
+            fs::write(&path, answer).unwrap();
+            let Ok(nic) = nic else {
+                assert!(path.ends_with("link.hex"), "{nic:?}");
+                continue;
+            };
+            for (was, is) in before.iter().zip(findings(&nic, PERIOD_NS)) {
+                let is_unknown = is.state == FindingState::Unknown;
+                assert!(is_unknown || was.state == is.state, "{name} without {path:?}: {was:#?} {is:#?}");
+                changed += usize::from(was.state != is.state);
+            }
+        }
+    }
+    assert!(changed > 40, "{changed}");
+}
+
 /// If tasks are hidden, a missing one proves nothing.
 #[test]
 fn hidden_tasks_are_unknown() {
@@ -316,7 +421,8 @@ fn bits(request: Request, kind: u16, names: &[&str]) -> Request {
 /// A discipline of interface 2 with this parent: the tcmsg and its kind.
 fn qdisc(parent: u32, kind: &str) -> Request {
     let words = [0, 2, 0x10000, parent, 2].map(u32::to_ne_bytes).concat();
-    Request::get(36).header(&words).text(1, kind)
+    // gnet_stats_queue: nothing waits, and nothing was dropped.
+    Request::get(36).header(&words).text(1, kind).nested(7, |statistics| statistics.bytes_of(3, &[0; 20]))
 }
 
 fn parameters(values: &[i32]) -> Vec<u8> {

@@ -73,14 +73,19 @@ impl Check {
         let finding = (self.run)(context);
         let unread = context.root.take_unread();
         context.root.add_unread(earlier);
-        let is_content = matches!(finding.state, FindingState::Ok | FindingState::NotApplicable);
-        match unread.first() {
-            Some(Unread { path, why }) if is_content => {
-                let remedy = if *why == Unreadable::Forbidden { ": run as root" } else { "" };
-                unknown(self.id, format!("not everything that decides this is readable{remedy}"), without(path, *why))
-            }
-            _ => finding,
+        unless_unread(finding, &unread)
+    }
+}
+
+/// The finding, or `unknown` if it is content although something that decides it could not be read.
+pub(crate) fn unless_unread(finding: Finding, unread: &[Unread]) -> Finding {
+    let is_content = matches!(finding.state, FindingState::Ok | FindingState::NotApplicable);
+    match unread.first() {
+        Some(Unread { path, why }) if is_content => {
+            let remedy = if *why == Unreadable::Forbidden { ": run as root" } else { "" };
+            unknown(&finding.id, format!("not everything that decides this is readable{remedy}"), without(path, *why))
         }
+        _ => finding,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Folder, answers::Reading, netdev::Napi};
+use super::{Folder, UnreadFiles, answers::Reading, netdev::Napi};
 use crate::{CpuList, Root, tasks};
 
 /// An interrupt of the interface.
@@ -72,26 +72,30 @@ impl Thread {
 /// The interrupts that have occurred; `None` if it is not known which ones belong to the interface.
 ///
 /// Drivers choose the names freely (`virtio2-input.0`), so the name alone is not sufficient.
-pub(super) fn all(folder: &Folder, napis: &Reading<Vec<Napi>>) -> Option<Vec<Interrupt>> {
+pub(super) fn all(folder: &Folder, napis: &Reading<Vec<Napi>>, unread: &mut UnreadFiles) -> Option<Vec<Interrupt>> {
     let root = folder.root;
-    let table = root.read("proc/interrupts")?;
+    let table = root.read("proc/interrupts").unwrap_or_default();
     let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
     let sources: [&dyn Fn() -> Vec<u32>; 2] = [&|| of_polling(napis), &|| of_device(folder, &lines)];
-    let own = sources.iter().map(|source| source()).find(|numbers| !numbers.is_empty())?;
-    let threads = tasks::processes(root);
+    let own = sources.iter().map(|source| source()).find(|numbers| !numbers.is_empty());
+    unread.interrupts = root.take_unread();
+    let (own, false) = (own?, lines.is_empty()) else { return None };
+    let own = lines.iter().filter(|line| own.contains(&line.number) && line.count > 0);
     let interrupt = |line: &Line| {
         let read = |file: &str| root.read(&format!("proc/irq/{}/{file}", line.number));
-        let head = format!("irq/{}-", line.number);
-        let thread = threads.iter().find(|(_, name)| name.starts_with(&head));
-        Interrupt {
-            number: line.number,
-            name: line.name.to_owned(),
-            allowed: read("smp_affinity_list"),
-            effective: read("effective_affinity_list"),
-            thread: thread.and_then(|&(id, _)| Thread::of(root, id)),
-        }
+        let (allowed, effective) = (read("smp_affinity_list"), read("effective_affinity_list"));
+        Interrupt { number: line.number, name: line.name.to_owned(), allowed, effective, thread: None }
     };
-    Some(lines.iter().filter(|line| own.contains(&line.number) && line.count > 0).map(interrupt).collect())
+    let mut interrupts: Vec<Interrupt> = own.map(interrupt).collect();
+    unread.affinity = root.take_unread();
+    let threads = tasks::processes(root);
+    for interrupt in &mut interrupts {
+        let head = format!("irq/{}-", interrupt.number);
+        let thread = threads.iter().find(|(_, name)| name.starts_with(&head));
+        interrupt.thread = thread.and_then(|&(id, _)| Thread::of(root, id));
+    }
+    unread.threads = root.take_unread();
+    Some(interrupts)
 }
 
 /// The interrupts of the NAPI instances.

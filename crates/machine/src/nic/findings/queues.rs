@@ -95,11 +95,16 @@ fn qdisc(context: &CheckContext) -> Finding {
         let all = context.known(ID, "queueing disciplines", &context.nic.qdiscs, QDISC)?;
         let kinds: Vec<&str> = all.iter().map(|qdisc| qdisc.kind.as_str()).collect();
         let dropped: u64 = all.iter().filter_map(|qdisc| qdisc.dropped).map(u64::from).sum();
-        let read = context.evidence(QDISC, &format!("{}, dropped {dropped}", kinds.join(", ")));
+        let is_counted = all.iter().all(|qdisc| qdisc.dropped.is_some());
+        let count = if is_counted { dropped.to_string() } else { "not reported".to_owned() };
+        let read = context.evidence(QDISC, &format!("{}, dropped {count}", kinds.join(", ")));
         let Some(root) = all.first().filter(|qdisc| qdisc.is_root) else {
             return Ok(unknown(ID, "no queueing discipline reported", context.evidence(QDISC, "none")));
         };
         let title = format!("frames leave through {}", root.kind);
+        if dropped == 0 && !is_counted {
+            return Ok(unknown(ID, format!("{title}; its dropped frames are not reported"), read));
+        }
         if dropped == 0 {
             return Ok(ok(ID, title, read));
         }

@@ -4,8 +4,9 @@ use record::Finding;
 
 use super::{Check, CheckContext, judged, micros};
 use crate::{
-    findings::{Explain, fail, not_applicable, ok, unknown, warn},
+    findings::{Explain, fail, not_applicable, ok, unknown, unless_unread, warn},
     nic::{Hardware, Interrupt, Thread, interrupts::may_move},
+    root::Unread,
 };
 
 /// The priority that the kernel gives to every interrupt thread.
@@ -17,19 +18,20 @@ pub(super) const CHECKS: &[Check] = &[interrupts, affinity, interrupt_threads, n
 
 fn interrupts(context: &CheckContext) -> Finding {
     const ID: &str = "nic.irq";
-    match &context.nic.interrupts {
+    let finding = match &context.nic.interrupts {
         None if context.nic.hardware == Some(Hardware::Software) => {
             not_applicable(ID, "no interrupts: this is a software interface", "/proc/interrupts: none of it")
         }
         None => unknown(ID, "its interrupts are not known", "/proc/interrupts: none of its name"),
         Some(all) if all.is_empty() => unknown(ID, "no interrupt has occurred yet", "/proc/interrupts: all 0"),
         Some(all) => ok(ID, format!("interrupts {}", numbers(all)), format!("/proc/interrupts: {}", names(all))),
-    }
+    };
+    unless_unread(finding, &context.nic.unread.interrupts)
 }
 
 fn affinity(context: &CheckContext) -> Finding {
     const ID: &str = "nic.irq.affinity";
-    with_interrupts(context, ID, |all| {
+    with_interrupts(context, ID, &context.nic.unread.affinity, |all| {
         let Some(allowed) = all.iter().map(|irq| irq.allowed.as_deref()).collect::<Option<Vec<_>>>() else {
             return unknown(ID, "CPUs of its interrupts not readable", "/proc/irq/*/smp_affinity_list cannot be read");
         };
@@ -55,7 +57,7 @@ fn affinity(context: &CheckContext) -> Finding {
 
 fn interrupt_threads(context: &CheckContext) -> Finding {
     const ID: &str = "nic.irq.threads";
-    with_interrupts(context, ID, |all| {
+    with_interrupts(context, ID, &context.nic.unread.threads, |all| {
         let threads: Vec<&Thread> = all.iter().filter_map(|irq| irq.thread.as_ref()).collect();
         if threads.is_empty() && !context.nic.sees_all_tasks {
             let title = "not all threads of this machine are visible";
@@ -153,9 +155,17 @@ fn napi_defer(context: &CheckContext) -> Finding {
     })
 }
 
-fn with_interrupts(context: &CheckContext, id: &str, judge: impl FnOnce(&[Interrupt]) -> Finding) -> Finding {
+/// Judges the interrupts. Unknown instead of content if a file in `unread` decides the finding.
+fn with_interrupts(
+    context: &CheckContext,
+    id: &str,
+    unread: &[Unread],
+    judge: impl FnOnce(&[Interrupt]) -> Finding,
+) -> Finding {
     match &context.nic.interrupts {
-        Some(all) if !all.is_empty() => judge(all),
+        Some(all) if !all.is_empty() => {
+            unless_unread(unless_unread(judge(all), unread), &context.nic.unread.interrupts)
+        }
         _ => Finding { id: id.to_owned(), ..interrupts(context) },
     }
 }

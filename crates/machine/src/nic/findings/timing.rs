@@ -4,7 +4,7 @@ use record::Finding;
 
 use super::{Check, CheckContext, judged, micros, on_off};
 use crate::{
-    findings::{Explain, fail, not_applicable, ok, unknown, warn},
+    findings::{Explain, fail, not_applicable, ok, unknown, unless_unread, warn},
     nic::{Coalescing, Power},
 };
 
@@ -271,6 +271,6 @@ fn link_power(context: &CheckContext) -> Finding {
             }
             (_, None, _) => unknown(ID, "state of the PCIe link not readable", format!("{folder} cannot be read")),
         };
-        Ok(finding)
+        Ok(unless_unread(finding, &context.nic.unread.power))
     })
 }
