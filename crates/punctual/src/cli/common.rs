@@ -37,7 +37,7 @@ pub struct Common {
     ///
     /// `punctual tune --full` lists them, e.g. cpu.governor=performance or cpu.max_freq=1000MHz. They are restored after
     /// the run. Settings of CPUs change the measured CPUs only.
-    #[arg(long = "setting", value_name = "ID[=VALUE]")]
+    #[arg(long = "setting", value_name = "ID[=VALUE]", value_parser = super::tune::choice)]
     pub settings: Vec<Choice>,
     /// Causes by trace, deep, counters, off [default: auto].
     ///

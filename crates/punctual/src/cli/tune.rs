@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use machine::{
     CpuList,
-    tune::{Choice, Service, definition},
+    tune::{Choice, DEFINITIONS, Service, definition},
 };
 
 use super::{Extent, OutputOptions, Prove};
@@ -34,7 +34,7 @@ pub struct Tune {
     /// Also change this, ID or ID=VALUE; repeatable.
     ///
     /// For settings that need a value, that have a cost, or that get another value than the default.
-    #[arg(long = "setting", value_name = "ID[=VALUE]")]
+    #[arg(long = "setting", value_name = "ID[=VALUE]", value_parser = choice)]
     pub settings: Vec<Choice>,
     /// Also schedule this service: NAME or NAME:PRIORITY.
     ///
@@ -66,8 +66,18 @@ pub struct Tune {
 }
 
 fn id(text: &str) -> Result<&'static str, String> {
-    match definition(text) {
-        Some(definition) => Ok(definition.id),
-        None => text.parse::<Choice>().map(|choice| choice.id),
+    choice(text).map(|choice| choice.id)
+}
+
+/// Reads a setting with its value, and suggests the nearest known one for an unknown one.
+pub(super) fn choice(text: &str) -> Result<Choice, String> {
+    let id = text.split_once('=').map_or(text, |(id, _)| id).trim();
+    let known = || DEFINITIONS.iter().map(|definition| definition.id);
+    match definition(id) {
+        None => Err(match analysis::nearest(id, known()) {
+            Some(nearest) => format!("unknown setting `{id}`: did you mean {nearest}?"),
+            None => format!("unknown setting `{id}`: the settings are {}", known().collect::<Vec<_>>().join(", ")),
+        }),
+        Some(_) => text.parse(),
     }
 }

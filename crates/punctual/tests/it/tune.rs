@@ -145,7 +145,9 @@ fn mistakes_and_a_second_tune_change_nothing() {
     };
     refused("--yes --cpus 7", 64, "CPU 7 is not online here");
     refused("--yes --setting cpu.governor=fast", 64, "it offers performance powersave");
-    refused("--yes --only cpu.gover", 64, "unknown setting `cpu.gover`");
+    refused("--yes --only cpu.gover", 64, "unknown setting `cpu.gover`: did you mean cpu.governor?");
+    refused("--setting cpu.govenor=powersave", 64, "unknown setting `cpu.govenor`: did you mean cpu.governor?");
+    refused("--without xyz", 64, "unknown setting `xyz`: the settings are cpu.energy_preference, ");
     refused("--yes --setting cpu.frequency", 64, "it needs a value");
     refused(
         "--yes --only cpu.turbo,cpu.statistics",
