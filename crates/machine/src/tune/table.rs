@@ -304,6 +304,10 @@ pub const DEFINITIONS: &[Definition] = &[
         files: &["proc/sys/vm/stat_interval"],
         find: |context, value| {
             let wanted = number(value, 10, 1..=3600)?;
+            // Only a CPU that is otherwise quiet gains from it.
+            if !context.is_named {
+                others(context)?;
+            }
             let is_good = |now: &str| value.is_none() && now.parse::<u64>().is_ok_and(|now| now >= 10);
             each_unless(context, vec!["proc/sys/vm/stat_interval".to_owned()], &wanted, is_good)
         },
