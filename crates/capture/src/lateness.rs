@@ -67,7 +67,7 @@ struct Frames {
     ahead: usize,
     /// A step to an earlier phase ends if none of so many consecutive ones is early: some of its frames can be late.
     not_early: usize,
-    /// The slots of a run are those that at most so many frames are near to.
+    /// At most so many frames must be near the slots of a run.
     near: usize,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Lateness {
     given: u64,
     /// Lateness of the current run's slots against the grid, ns; `None` before the first frame.
     base_ns: Option<i64>,
-    /// Number of frames of the run that arrived, and the smallest lateness of the first [`Frames::step`], ns. It stands for
+    /// Number of frames of the run that arrived, and the smallest lateness of the first [`Frames::step`], ns: used as
     /// the base until that is known.
     run_frames: usize,
     first_base_ns: i64,
