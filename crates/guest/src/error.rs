@@ -108,6 +108,9 @@ pub enum GuestError {
         /// The last console lines.
         console: String,
     },
+    /// A signal that this process counts ([`sys::signal::count_termination`]) asked it to end.
+    #[error("interrupted while the guest ran")]
+    Interrupted,
     /// Data on the console was damaged or lost.
     #[error("data was lost on the serial console ({source}): run it again; the last lines:\n{console}")]
     Transport {

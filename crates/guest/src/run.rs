@@ -32,6 +32,8 @@ const MESSAGES_MAX: u64 = 1 << 20;
 const PACKED_FILES_MAX: usize = 64 << 20;
 /// The most that they may have uncompressed, bytes.
 const FILES_MAX: u64 = if cfg!(test) { 1 << 20 } else { 512 << 20 };
+/// Time between two checks for a signal that asks this process to end.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// The number of console lines in errors.
 const LINES_SHOWN: usize = 20;
 
@@ -185,14 +187,19 @@ impl<'a> Console<'a> {
 
     fn run_to_end(&mut self, console: &mpsc::Receiver<String>) -> Result<Outcome, GuestError> {
         loop {
+            if sys::signal::termination_requests() > 0 {
+                return Err(GuestError::Interrupted);
+            }
             let silent = self.tail.is_empty() && self.boot.is_none();
             let limit = if silent { self.timeout.min(SILENT_AFTER) } else { self.timeout };
-            match console.recv_timeout(limit.saturating_sub(self.begin.elapsed())) {
+            let left = limit.saturating_sub(self.begin.elapsed());
+            match console.recv_timeout(left.min(CHECK_EVERY)) {
                 Ok(line) => {
                     if let Some(status) = self.line(&line)? {
                         return self.outcome(status);
                     }
                 }
+                Err(RecvTimeoutError::Timeout) if left > CHECK_EVERY => {}
                 Err(RecvTimeoutError::Timeout) if silent => {
                     return Err(GuestError::Silent { arch: self.arch, after: limit });
                 }
