@@ -10,6 +10,8 @@ use crate::output;
 
 /// The exit status of an error.
 pub const FAILED: u8 = 1;
+/// The exit status of a run that was interrupted before it had any result.
+pub const INTERRUPTED: u8 = 130;
 /// The exit status of a wrong command line.
 pub const USAGE: u8 = 64;
 
@@ -53,7 +55,7 @@ fn status_of(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref() {
         _ if matches!(error.downcast_ref(), Some(CampaignFileError::Unknown { .. })) => USAGE,
-        Some(RunError::Discarded) => 130,
+        Some(RunError::Discarded) => INTERRUPTED,
         Some(RunError::Plan(_) | RunError::Setting(_) | RunError::Load(LoadError::IdleWithOthers)) => USAGE,
         _ => FAILED,
     }

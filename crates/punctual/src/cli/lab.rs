@@ -9,9 +9,33 @@ use super::{RecordOptions, duration};
 /// Options of `lab`.
 #[derive(Debug, Args)]
 pub struct Lab {
-    /// Boot this bzImage or vmlinux (x86) or Image (arm64).
-    #[arg(long, value_name = "FILE")]
-    pub kernel: PathBuf,
+    /// Boot this bzImage, vmlinux or arm64 Image; repeatable.
+    ///
+    /// Several kernels are booted in turn and compared. With --bisect, the path in the working tree.
+    #[arg(long = "kernel", value_name = "FILE", num_args = 1.., required = true)]
+    pub kernels: Vec<PathBuf>,
+    /// Boot each kernel this many times [default: 1 or 3].
+    ///
+    /// The default is 1, with --bisect 3 for each commit.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Find the first commit with a longer maximum.
+    ///
+    /// GOOD is an ancestor of BAD in the git repository of this folder. Commits are checked out in a temporary working
+    /// tree, built with --build, and booted. The decision is by the median of the maxima of the rounds.
+    #[arg(long, value_names = ["GOOD", "BAD"], num_args = 2, requires = "build", conflicts_with = "no_record")]
+    pub bisect: Option<Vec<String>>,
+    /// Build a commit of --bisect with this shell command.
+    ///
+    /// It runs in the root of the working tree, which has no files from outside git, such as .config. If it fails, the
+    /// commit is skipped.
+    #[arg(long, value_name = "COMMAND", requires = "bisect")]
+    pub build: Option<String>,
+    /// A commit above this maximum is bad [default: auto].
+    ///
+    /// The default is the geometric mean of the maxima of GOOD and BAD.
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "bisect")]
+    pub limit: Option<u64>,
     /// Give the guest this many CPUs.
     ///
     /// Virtual time needs 1.
@@ -26,6 +50,11 @@ pub struct Lab {
     /// Add boot parameters, e.g. "isolcpus=1 nohz_full=1".
     #[arg(long, value_name = "ARGUMENTS", default_value = "", allow_hyphen_values = true)]
     pub append: String,
+    /// Add the boot parameters in this file.
+    ///
+    /// With --bisect, a path in the working tree.
+    #[arg(long, value_name = "FILE")]
+    pub append_file: Option<PathBuf>,
     /// Give the guest this much memory, MiB.
     #[arg(long, value_name = "MIB", default_value = "512", value_parser = clap::value_parser!(u32).range(64..))]
     pub memory: u32,
@@ -41,7 +70,9 @@ pub struct Lab {
     /// Print the kernel's console.
     #[arg(long)]
     pub console: bool,
-    /// Print only the output of punctual in the guest.
+    /// Print only the output of the guest, or only the answer.
+    ///
+    /// The output of punctual in the guest; with several kernels their table, and with --bisect the first bad commit.
     #[arg(long, short)]
     pub quiet: bool,
     /// Arguments of punctual [default: half-minute check].

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fs, path::Path};
 use analysis::versus::{self, Records};
 use anyhow::Context;
 use campaign::runner::CAMPAIGN_FILE;
-use record::{Outcome, Record, Tool, Versus, file, versus::Change};
+use record::{
+    Outcome, Record, Tool, Versus, file,
+    versus::{Across, Change},
+};
 use report::export::Format;
 
 use crate::{
@@ -83,20 +86,14 @@ fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
         let names = versus::condition_names().join(", ");
         return Err(Usage(format!("no condition is called \"{what}\": use one of {names}")).into());
     }
-    let mut sides: BTreeMap<Vec<Part>, (String, Records)> = BTreeMap::new();
-    each(&options.a, options, |name, record| {
-        let value = versus::condition(record, what);
-        sides.entry(parts(&value)).or_insert_with(|| (value, Records::default())).1.add(name, record);
-    })?;
-    let sides: Vec<(String, Records)> = sides.into_values().collect();
-    if let [(value, _)] = sides.as_slice() {
+    let mut values = Values::of(what);
+    each(&options.a, options, |name, record| values.add(name, record))?;
+    if let Some(value) = values.single() {
         return Err(
             Usage(format!("all records have the same {what} ({value}): name records with different ones")).into()
         );
     }
-    let mut across = versus::across(what, &sides, options.least);
-    across.tool = tool();
-    across.written_at = campaign::now();
+    let across = values.compare(options.least);
     if options.output.json {
         let document = serde_json::to_value(&across)?;
         output::stdout(|out| writeln!(out, "{}", output::json(&document)))?;
@@ -106,6 +103,45 @@ fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
     }
     let last = across.steps.last().and_then(|step| step.versus.as_deref());
     Ok(last.map_or(0, |versus| status(versus, options.fail_if)))
+}
+
+/// Records by the values of a condition.
+pub struct Values<'a> {
+    what: &'a str,
+    sides: BTreeMap<Vec<Part>, (String, Records)>,
+}
+
+impl<'a> Values<'a> {
+    /// No records yet, by the condition with this name.
+    pub const fn of(what: &'a str) -> Self {
+        Self { what, sides: BTreeMap::new() }
+    }
+
+    /// Adds a record.
+    pub fn add(&mut self, name: String, record: &Record) {
+        let value = versus::condition(record, self.what);
+        self.sides.entry(parts(&value)).or_insert_with(|| (value, Records::default())).1.add(name, record);
+    }
+
+    /// True without any record.
+    pub fn is_empty(&self) -> bool {
+        self.sides.is_empty()
+    }
+
+    /// The value of all records, if it is the same.
+    pub fn single(&self) -> Option<&str> {
+        let mut values = self.sides.values();
+        values.next().filter(|_| values.next().is_none()).map(|(value, _)| value.as_str())
+    }
+
+    /// Compares each value with the one before it.
+    pub fn compare(self, least: f64) -> Across {
+        let sides: Vec<(String, Records)> = self.sides.into_values().collect();
+        let mut across = versus::across(self.what, &sides, least);
+        across.tool = tool();
+        across.written_at = campaign::now();
+        across
+    }
 }
 
 /// A part of a value: versions and numbers have their order, not that of their characters.

@@ -1,4 +1,8 @@
-//! `punctual lab`: boots a kernel in a small guest, measures it, and saves the results on the host.
+//! `punctual lab`: boots kernels in small guests, measures them, and saves the results on the host.
+
+mod bisect;
+mod git;
+mod kernels;
 
 use std::{
     io::{self, Stdout, Write},
@@ -7,7 +11,8 @@ use std::{
     time::Duration,
 };
 
-use guest::{Event, Guest, Image, Initramfs, Outcome, Time, init::KERNEL_LOG, initramfs::PUNCTUAL};
+use anyhow::Context;
+use guest::{Event, Guest, GuestError, Image, Initramfs, Outcome, Time, init::KERNEL_LOG, initramfs::PUNCTUAL};
 use record::{
     Caveat, Record, file, shell,
     visible::{self, Passes, Visible},
@@ -24,36 +29,99 @@ const REPORT_ENDING: &str = ".punctual.html";
 /// The longest line of the guest, and the most that is kept with --quiet, bytes.
 const LINE_MAX: usize = 64 << 10;
 const SUPPRESSED_MAX: usize = 1 << 20;
+/// The largest file with boot parameters, bytes. The kernel reads 2 KiB.
+const PARAMETERS_MAX: u64 = 64 << 10;
 /// The endings of the other files that runs write: traces, captures and exports.
 const OTHER_ENDINGS: [&str; 10] = ["trace.dat", "pcapng", "csv", "hgrm", "hlog", "md", "xml", "lava", "prom", "sarif"];
 /// The largest number of files with one of these endings.
 const OTHERS_MAX: u32 = 1000;
 
 pub fn run(options: &Lab) -> anyhow::Result<u8> {
-    let guest = guest(options);
-    let image = Image::open(&options.kernel)?;
-    let binary = options.binary.clone().map_or_else(output::executable, Ok)?;
-    let mut initramfs = Initramfs::new(image.arch, &binary)?;
-    initramfs.command([PUNCTUAL].into_iter().map(str::to_owned).chain(options.arguments.iter().cloned()));
-    let files = options.record.files()?;
+    match (&options.bisect, options.kernels.as_slice(), options.rounds) {
+        (Some(ends), ..) => bisect::run(options, ends),
+        (None, [kernel], None | Some(1)) => {
+            let files = options.record.files()?;
+            Ok(boot(options, kernel, &files)?.status)
+        }
+        (None, kernels, rounds) => kernels::run(options, kernels, rounds.unwrap_or(1)),
+    }
+}
+
+/// The result of a boot.
+struct Booted {
+    /// The exit status of punctual in the guest.
+    status: u8,
+    /// Its record, if it made one.
+    record: Option<Record>,
+}
+
+/// Boots a kernel, prints the output of its guest, and saves its files.
+fn boot(options: &Lab, kernel: &Path, files: &RecordFiles) -> anyhow::Result<Booted> {
+    let job = Job::new(options, kernel, options.append_file.as_deref())?;
     if let Some(path) = &files.record {
         file::check_writable(path)?;
     }
     if !options.quiet {
-        say!("booting {} ({}, {})", options.kernel.display(), image.arch, describe(&guest));
+        say!("booting {} ({}, {})", kernel.display(), job.image.arch, describe(&job.guest));
     }
-    let mut printer = Printer { stdout: GuestStdout::new(&files), stderr: GuestStderr::default() };
-    let outcome = guest::run(&guest, &image, &initramfs, &mut |event| printer.print(event, options))?;
+    let mut printer = Printer { stdout: GuestStdout::new(files), stderr: GuestStderr::default() };
+    let outcome = job.run(&mut |event| printer.print(event, options))?;
     let _ = printer.stdout.end();
-    if options.quiet && [exit::FAILED, exit::USAGE].map(i32::from).contains(&outcome.status) {
+    let status = u8::try_from(outcome.status).unwrap_or(exit::FAILED);
+    if options.quiet && has_failed(status) {
         say_part!(Passes::Text, "{}", printer.stderr.suppressed);
     }
-    save(&outcome, &files, guest.time)?;
+    let record = save(&outcome, files, job.guest.time)?;
     if !options.quiet {
         say!("guest   {:.1} s to boot, {:.1} s in total", outcome.boot.as_secs_f64(), outcome.wall.as_secs_f64());
         files.print_paths();
     }
-    Ok(u8::try_from(outcome.status).unwrap_or(1))
+    Ok(Booted { status, record })
+}
+
+/// True if punctual in the guest could not do its work.
+const fn has_failed(status: u8) -> bool {
+    matches!(status, exit::FAILED | exit::USAGE)
+}
+
+/// A guest with its kernel and its programs.
+struct Job {
+    guest: Guest,
+    image: Image,
+    initramfs: Initramfs,
+}
+
+impl Job {
+    fn new(options: &Lab, kernel: &Path, append_file: Option<&Path>) -> anyhow::Result<Self> {
+        let mut guest = guest(options);
+        if let Some(path) = append_file {
+            guest.append = format!("{} {}", guest.append, boot_parameters(path)?).trim().to_owned();
+        }
+        let image = Image::open(kernel)?;
+        let binary = options.binary.clone().map_or_else(output::executable, Ok)?;
+        let mut initramfs = Initramfs::new(image.arch, &binary)?;
+        initramfs.command([PUNCTUAL].into_iter().map(str::to_owned).chain(options.arguments.iter().cloned()));
+        Ok(Self { guest, image, initramfs })
+    }
+
+    fn run(&self, listen: &mut dyn FnMut(Event)) -> Result<Outcome, GuestError> {
+        guest::run(&self.guest, &self.image, &self.initramfs, listen)
+    }
+}
+
+/// The first line of an error, without the announcement of the console lines behind it.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let text = exit::message(error);
+    let first = text.lines().next().unwrap_or_default();
+    let end = ["; its last lines", "; the last lines"].iter().filter_map(|lines| first.find(lines)).min();
+    visible::one_line(&first[..end.unwrap_or(first.len())])
+}
+
+/// The boot parameters in a file, in one line.
+fn boot_parameters(path: &Path) -> anyhow::Result<String> {
+    let bytes = file::read_regular(path, PARAMETERS_MAX);
+    let bytes = bytes.with_context(|| format!("cannot read the boot parameters in {}", path.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn guest(options: &Lab) -> Guest {
@@ -190,19 +258,21 @@ impl GuestStderr {
     }
 }
 
-/// Saves the record and its report under the chosen name, and other files of the run under names made from it.
-fn save(outcome: &Outcome, record_files: &RecordFiles, time: Time) -> anyhow::Result<()> {
-    let Some(record_path) = &record_files.record else { return Ok(()) };
+/// Saves the record and its report under the chosen name, and other files of the run under names made from it. Returns
+/// the record, if the guest made one.
+fn save(outcome: &Outcome, record_files: &RecordFiles, time: Time) -> anyhow::Result<Option<Record>> {
     let mut records = outcome.files.files().filter(|(name, _)| name.ends_with(RECORD_ENDING));
-    let Some((name, bytes)) = records.next() else { return Ok(()) };
+    let Some((name, bytes)) = records.next() else { return Ok(None) };
     let parsed = file::parse(bytes);
     let mut record = parsed.map_err(|error| anyhow::anyhow!("the guest's {}: {error}", visible::one_line(name)))?;
     add_caveat(&mut record, time);
+    let Some(record_path) = &record_files.record else { return Ok(Some(record)) };
     record_files.write(&record)?;
     record_files.write_report(&record)?;
     let report = name.replace(RECORD_ENDING, REPORT_ENDING);
     let others = outcome.files.files().filter(|(other, _)| *other != name && *other != report);
-    save_others(others, record_path)
+    save_others(others, record_path)?;
+    Ok(Some(record))
 }
 
 /// Saves the kernel log, and files with known endings, in the folder of the record. The guest chooses no name: it could
@@ -292,6 +362,15 @@ mod tests {
         assert_eq!(time("--no-virtual-time"), Time::Real);
         assert_eq!(time("--guest-cpus 2"), Time::Real);
         assert_eq!(time("--kvm --guest-cpus 2"), Time::Kvm);
+    }
+
+    #[test]
+    fn an_error_in_one_line_has_no_console_lines() {
+        let console = "  a\n  b".to_owned();
+        let error = GuestError::Panic { reason: "no init".to_owned(), console: console.clone() };
+        assert_eq!(in_one_line(&error.into()), "the kernel panicked: no init");
+        assert_eq!(in_one_line(&GuestError::Ended { console }.into()), "the guest ended early");
+        assert_eq!(in_one_line(&anyhow::anyhow!("other")), "other");
     }
 
     #[test]

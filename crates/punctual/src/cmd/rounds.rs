@@ -33,7 +33,7 @@ pub fn run(rounds: u32, common: &Common, against: &[String]) -> anyhow::Result<u
     // Errors in names are reported before the first round.
     let sides: Vec<(&String, Records)> =
         against.iter().map(|name| Ok((name, compare::side(name)?))).collect::<anyhow::Result<_>>()?;
-    let folder = folder(common.record.record.as_deref())?;
+    let folder = folder(common.record.record.as_deref(), "rounds")?;
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     let program = output::executable()?;
     let (mut ours, mut outcomes) = (Records::default(), Vec::new());
@@ -67,16 +67,14 @@ pub fn run(rounds: u32, common: &Common, against: &[String]) -> anyhow::Result<u
     Ok(worst(&outcomes).exit_status())
 }
 
-/// The folder of the rounds: the one of `--record`, or a new one with host, date and time.
-fn folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let folder = given.map_or_else(|| PathBuf::from(output::default_folder("rounds")), Path::to_owned);
+/// The folder of several records: the one of `--record`, or a new one with this name, host, date and time.
+pub(super) fn folder(given: Option<&Path>, name: &str) -> anyhow::Result<PathBuf> {
+    let folder = given.map_or_else(|| PathBuf::from(output::default_folder(name)), Path::to_owned);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let mut entries = fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
     if entries.next().is_some() {
         let folder = folder.display();
-        return Err(
-            Usage(format!("the folder {folder} is not empty: name a new one for the rounds with --record")).into()
-        );
+        return Err(Usage(format!("the folder {folder} is not empty: name a new one with --record")).into());
     }
     Ok(folder)
 }
@@ -105,7 +103,7 @@ fn of_round(arguments: impl Iterator<Item = OsString>, record: &Path) -> Vec<OsS
 }
 
 /// The worst outcome of the rounds; PASS if none was judged.
-fn worst(outcomes: &[Outcome]) -> Outcome {
+pub(super) fn worst(outcomes: &[Outcome]) -> Outcome {
     let order = [Outcome::Invalid, Outcome::Fail, Outcome::Inconclusive];
     order.into_iter().find(|outcome| outcomes.contains(outcome)).unwrap_or(Outcome::Pass)
 }
