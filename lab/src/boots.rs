@@ -364,7 +364,12 @@ pub const ALL: &[Boot] = &[
         ..PLAIN
     },
     Boot { name: "reboot", inside: false, tests: tests![reboot::a_search_goes_through_its_boots], ..PLAIN },
-    Boot { name: "command", inside: false, tests: tests![command::measures_a_kernel_image], ..PLAIN },
+    Boot {
+        name: "command",
+        inside: false,
+        tests: tests![command::measures_a_kernel_image, command::finds_a_planted_delay],
+        ..PLAIN
+    },
     Boot {
         name: "partition",
         cpus: 2,
