@@ -129,3 +129,24 @@ fn the_error_of_the_emulator_is_quoted() {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(errors.contains("qemu-system-x86_64 failed: qemu: cannot set up guest memory"), "{errors}");
 }
+
+#[test]
+fn a_kernel_that_does_not_boot_is_named_and_the_others_continue() {
+    let scratch = with_kernel();
+    let run = scratch.run("lab --quiet --kernel static nowhere --binary static --no-record");
+    let errors = run.expect_status(1).stderr();
+    let lines: Vec<&str> = errors.lines().collect();
+    assert_eq!(lines.len(), 2, "{errors}");
+    assert!(lines[0].starts_with("error: static: ") && lines[1].starts_with("error: nowhere: "), "{errors}");
+}
+
+#[test]
+fn a_bisection_without_its_commits_is_refused() {
+    let scratch = with_kernel();
+    let bisect = "lab --bisect a b --kernel bzImage --binary static";
+    scratch.run(bisect).expect_status(64);
+    let run = scratch.run(&format!("{bisect} --build true"));
+    let errors = run.expect_status(1).stderr();
+    assert!(errors.contains("\"a\" is not a commit of the repository in this folder"), "{errors}");
+    assert!(!scratch.path().join("tree").exists());
+}

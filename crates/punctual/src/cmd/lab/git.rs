@@ -57,7 +57,7 @@ impl Drop for Worktree {
 pub fn commit(name: &str) -> anyhow::Result<String> {
     let commit = format!("{name}^{{commit}}");
     git(Path::new("."), &["rev-parse", "--verify", "--end-of-options", &commit])
-        .with_context(|| format!("\"{name}\" is no commit of the repository in this folder"))
+        .with_context(|| format!("\"{name}\" is not a commit of the repository in this folder"))
 }
 
 /// True if one commit is an ancestor of the other.
