@@ -109,6 +109,10 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
 /// The purpose of the plan.
 fn need(options: &Tune) -> anyhow::Result<Need> {
     let profile = match &options.profile {
+        Some(time) if analysis::duration::parse_ns(time).is_ok() => {
+            let text = format!("--for names a profile: the time of a search is `tune --prove --duration {time}`");
+            return Err(Usage(text).into());
+        }
         Some(name) => Some(analysis::find_profile(name).map_err(|error| Usage(error.to_string()))?),
         None => None,
     };
