@@ -86,6 +86,15 @@ pub enum GuestError {
         /// The time waited.
         after: Duration,
     },
+    /// The guest ended, and the kernel had printed nothing.
+    #[error(
+        "the guest ended without output from the kernel: check that the image is complete, and built with CONFIG_TTY, \
+         CONFIG_PRINTK and a serial console ({})", arch.console_config()
+    )]
+    EndedSilent {
+        /// The kernel's architecture.
+        arch: Arch,
+    },
     /// The kernel panicked.
     #[error("the kernel panicked: {reason}{}; its last lines:\n{console}", hint(reason))]
     Panic {

@@ -96,7 +96,7 @@ pub fn run(
             let message = errors.recv().unwrap_or_default();
             let program = command.get_program().to_string_lossy().into_owned();
             Err(match message.trim() {
-                "" => GuestError::Silent { arch, after: begin.elapsed() },
+                "" => GuestError::EndedSilent { arch },
                 message => GuestError::Qemu { program, said: message.lines().last().unwrap_or(message).to_owned() },
             })
         }
