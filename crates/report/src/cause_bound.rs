@@ -31,7 +31,7 @@ pub fn sentences(record: &Record) -> Vec<String> {
     sentences
 }
 
-/// `CPU 1, under load: at most 182 us, if its parts meet: 120 us thread kworker, with preemption off; 31 us ...`, and the
+/// `CPU 1, under load: at most 182 us from causes, if all meet: 120 us thread kworker, with preemption off; 31 us ...`, and the
 /// remedy for the first part.
 fn of_series(series: &Series, bound: &CauseBound) -> Vec<String> {
     let place = capitalized(&format!("{}, {}", series.place(), when(series)));
@@ -46,7 +46,11 @@ fn of_series(series: &Series, bound: &CauseBound) -> Vec<String> {
         parts.push(format!("{} {}", format_unsigned_ns(ns), counted(others.len() as u64, "other part")));
     }
     let sum = format_unsigned_ns(bound_ns);
-    let mut sentences = vec![format!("{place}: at most {sum} from causes, if all meet: {}.", parts.join("; "))];
+    let claim = match bound.basis {
+        BoundBasis::Sections => format!("at most {sum} from causes"),
+        BoundBasis::WakeUps => format!("{sum} from the causes that the wake-ups met"),
+    };
+    let mut sentences = vec![format!("{place}: {claim}, if all meet: {}.", parts.join("; "))];
     if !bound.remedy.is_empty() {
         sentences.push(format!("To shorten it: {}.", bound.remedy.trim_end_matches('.')));
     }
@@ -104,8 +108,8 @@ mod tests {
         assert_eq!(
             all[..2],
             [
-                "CPU 1, under load: at most 162 us from causes, if all meet: 120 us thread kworker, with preemption off; \
-                 31 us interrupt eth0; 11 us the kernel's path to the probe.",
+                "CPU 1, under load: 162 us from the causes that the wake-ups met, if all meet: 120 us thread kworker, with \
+                 preemption off; 31 us interrupt eth0; 11 us the kernel's path to the probe.",
                 "To shorten it: use a PREEMPT_RT kernel.",
             ]
         );
@@ -113,6 +117,7 @@ mod tests {
         let parts = vec![part(1_000, CauseKind::Softirq, "NET_RX"); 9];
         let strong = CauseBound { basis: BoundBasis::Sections, parts, remedy: String::new(), ..bound };
         let all = sentences(&record(strong));
+        assert!(all[0].starts_with("CPU 1, under load: at most 162 us from causes, if all meet: 1 us"), "{all:?}");
         assert!(all.len() == 2 && all[0].ends_with("1 us softirq NET_RX; 3 us 3 other parts."), "{all:?}");
     }
 
