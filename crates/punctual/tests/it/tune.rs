@@ -160,7 +160,7 @@ fn mistakes_and_a_second_tune_change_nothing() {
     refused("--revert --yes", 64, "cannot be used with");
     refused("--yes --service a/b", 64, "is not a service");
     refused("--yes --for nonsense", 64, "nonsense");
-    refused("--prove --for 30m", 64, "the time of a search is `tune --prove --duration 30m`");
+    refused("--for 30m", 64, "the time of a search is `tune --prove --duration 30m`");
     let folder = machine.path().join("run/punctual");
     fs::create_dir_all(&folder).unwrap();
     let lock = File::create(folder.join("tune.lock")).unwrap();
