@@ -210,7 +210,7 @@ fn a_measurement_is_repeated_in_rounds_and_compared() {
         "2 or 0: it is judged"
     );
     for (line, expected) in [
-        (format!("{measure} 2 --record a"), "the folder a is not empty: name a new one for the rounds with --record"),
+        (format!("{measure} 2 --record a"), "the folder a is not empty: name a new one with --record"),
         (format!("{measure} 2 --against nosuch"), "no reference is called \"nosuch\""),
         (format!("{measure} 2 --no-record"), "--rounds cannot be used with --no-record"),
         (format!("{measure} 0"), "--rounds must be 1 to 1000"),

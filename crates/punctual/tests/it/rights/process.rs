@@ -108,9 +108,11 @@ fn measure_cycles() {
     let (series, thread) = watched_thread(&record, "cyclic");
     // The message to start is a cycle of its own. The kernel sometimes leaves a switch out of its trace; the time that
     // is unknown then is reported as unknown.
-    assert!(thread.cycles.abs_diff(CYCLES + 1) <= 3, "{} cycles", thread.cycles);
-    // The last cycle is only the end of the thread.
-    assert_eq!(series.samples, thread.cycles + 1, "the thread waited for nothing else");
+    let unseen = thread.cycles.abs_diff(CYCLES + 1);
+    assert!(unseen <= 3, "{} cycles", thread.cycles);
+    // The last cycle is only the end of the thread, which waited for nothing else.
+    let wake_ups = series.samples;
+    assert!(wake_ups.abs_diff(thread.cycles + 1) <= unseen, "{wake_ups} wake-ups of {} cycles", thread.cycles);
     let (measured, own) = (thread.run_time.percentile(50.0).unwrap() as f64, median(works.clone()) as f64);
     // The test in a guest is exact; on this machine interrupts and the hypervisor add to either clock.
     assert!((0.93..1.07).contains(&(measured / own)), "{measured} ns a cycle, {own} by its own clock");
