@@ -50,6 +50,8 @@ pub enum CpuError {
 }
 
 const CPU: &str = "sys/devices/system/cpu";
+/// The file of the online CPUs.
+pub(crate) const ONLINE: &str = "sys/devices/system/cpu/online";
 /// The file of the CPUs that can run without a tick.
 pub(crate) const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
 

@@ -481,6 +481,20 @@ fn a_latency_limit_names_what_set_it() {
     assert_eq!(limit().state, FindingState::Unknown);
 }
 
+/// The file of the online CPUs decides which idle states count.
+#[test]
+fn idle_states_of_unknown_cpus_are_unknown() {
+    let made = Made::new();
+    made.write("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "C10");
+    made.write("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "230");
+    made.write("sys/devices/system/cpu/cpu0/cpuidle/state0/disable", "0");
+    let state = |online: &str| {
+        made.write("sys/devices/system/cpu/online", online);
+        made.finding("cpu.idle_states", None).state
+    };
+    assert_eq!([state("0"), state(""), state("a-b")].map(|state| state == FindingState::Unknown), [false, true, true]);
+}
+
 #[test]
 fn interruptions_by_the_firmware_are_counted_by_the_processor() {
     let made = Made::new();

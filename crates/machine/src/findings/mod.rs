@@ -151,7 +151,13 @@ impl<'a> CheckContext<'a> {
 
     /// The online CPUs; empty if they cannot be read.
     fn online(&self) -> &CpuList {
-        self.online.get(self.root, || cpus::online_cpus(self.root))
+        let online = self.online.get(self.root, || cpus::online_cpus(self.root));
+        if online.is_empty() && self.root.exists(cpus::ONLINE) {
+            // No machine is without a CPU: the list is damaged.
+            let path = cpus::ONLINE.to_owned();
+            self.root.add_unread(vec![Unread { path, why: Unreadable::Failed }]);
+        }
+        online
     }
 
     /// The isolated CPUs; empty if they cannot be read.
