@@ -123,9 +123,9 @@ impl<'a> Values<'a> {
         self.sides.entry(parts(&value)).or_insert_with(|| (value, Records::default())).1.add(name, record);
     }
 
-    /// True without any record.
-    pub fn is_empty(&self) -> bool {
-        self.sides.is_empty()
+    /// Number of different values.
+    pub fn len(&self) -> usize {
+        self.sides.len()
     }
 
     /// The value of all records, if it is the same.

@@ -39,6 +39,9 @@ pub fn run(options: &Lab, kernels: &[PathBuf], rounds: u32) -> anyhow::Result<u8
             }
         }
     }
+    if (2..kernels.len()).contains(&values.len()) {
+        say!("note: some kernels have the same version: their records share a row");
+    }
     print_table(values)?;
     Ok(if failed > 0 { exit::FAILED } else { rounds::worst(&outcomes).exit_status() })
 }
@@ -52,11 +55,11 @@ fn record_name(index: usize, kernel: &Path, round: Option<u32>) -> String {
 
 /// Prints the figures of each kernel version, if there are several.
 fn print_table(values: Values) -> anyhow::Result<()> {
-    if values.is_empty() {
+    if values.len() == 0 {
         return Ok(());
     }
     if let Some(kernel) = values.single() {
-        say!("note: all records are of kernel {kernel}, so there is no table of kernels");
+        say!("note: no table of kernels: all records are of kernel {kernel}");
         return Ok(());
     }
     let across = values.compare(LEAST_RATIO);
