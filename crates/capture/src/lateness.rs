@@ -58,7 +58,8 @@ const NEARLY_WHOLE_MAX: f64 = 0.25;
 /// and otherwise changes its rate (option `tinker step`).
 pub(crate) const SET_NS: i64 = 128_000_000;
 
-/// Numbers of frames. All frames of a group can be late together, so they depend on the groups' size.
+/// Numbers of frames: those of the constants, but of at least so many groups, because all frames of a group can be late
+/// together.
 #[derive(Debug, Clone, Copy)]
 struct Frames {
     /// A step must last for so many; fewer are late or early ones.
@@ -76,7 +77,9 @@ impl Frames {
         let group = usize::try_from(grid.frames()).unwrap_or(usize::MAX);
         let or_groups = |frames: usize, groups: usize| frames.max(group.saturating_mul(groups));
         Self {
+            // For groups of up to 8 frames, the constant.
             step: or_groups(STEP_FRAMES, 8),
+            // Eight steps.
             ahead: or_groups(AHEAD, 64),
             not_early: or_groups(NOT_EARLY_MAX, 2),
             near: or_groups(NEAR_MAX, 2),
@@ -698,7 +701,7 @@ impl Lateness {
         all == 0 || next().count() - later > all.min(self.frames.step)
     }
 
-    /// How far the next [`Frames::step`] are later than the ones before, ns.
+    /// The smallest lateness of the next [`Frames::step`] less that of the ones before, ns.
     fn jump_ns(&self, before_ns: i64) -> i64 {
         let next_ns = self.waiting.iter().take(self.frames.step).map(|late| late.late_ns).min();
         next_ns.map_or(0, |next_ns| next_ns.saturating_sub(before_ns))
@@ -713,7 +716,7 @@ impl Lateness {
         later.is_some_and(|&(_, later_ns)| later_ns <= most_ns)
     }
 
-    /// How far the second [`Frames::step`] of the following frames are later than the first, ns.
+    /// The smallest lateness of the second [`Frames::step`] of the following frames less that of the first, ns.
     fn rise_ns(&self) -> i64 {
         let smallest_ns = |skip| self.waiting.iter().skip(skip).take(self.frames.step).map(|late| late.late_ns).min();
         smallest_ns(0).zip(smallest_ns(self.frames.step)).map_or(0, |(first, second)| second.saturating_sub(first))

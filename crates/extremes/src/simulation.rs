@@ -91,7 +91,7 @@ fn intervals_contain_the_truth_in_93_to_97_of_100_cases() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "simulates 7500 series, which takes minutes: make test-all runs it"]
 fn intervals_of_whole_series_contain_the_truth() {
     for (windows, times) in [(60, 10.0), (600, 24.0), (3600, 24.0)] {
         for values in ALL {

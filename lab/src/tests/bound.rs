@@ -61,7 +61,7 @@ pub fn contains_what_is_provoked() -> Result<()> {
         let percent = ns * 100 / held_ns.unsigned_abs();
         ensure!((90..=110).contains(&percent), "{ns} ns of a hold of {held_ns} ns");
     }
-    // The run in which they met has a bound, too.
+    // The second run has a bound of its own.
     let own_ns = bound_of(&together)?.bound_ns.context("no bound")?;
     ensure!(own_ns >= provoked_ns, "{own_ns} ns is less than was seen");
     Ok(())

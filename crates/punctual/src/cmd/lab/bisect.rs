@@ -1,7 +1,7 @@
 //! `lab --bisect`: finds the first commit between two with a larger maximum.
 //!
 //! `git bisect` chooses the commits, in a temporary working tree. Each commit is built there with the command of the user,
-//! booted, and measured in virtual time, in which the maximum hardly varies.
+//! booted, and measured in virtual time, because the maximum hardly varies there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

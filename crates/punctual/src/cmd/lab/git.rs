@@ -16,7 +16,7 @@ pub struct Worktree {
 }
 
 impl Worktree {
-    /// Makes a working tree with this commit in a folder that does not exist.
+    /// Makes a working tree of this commit. `path` must not exist.
     pub fn new(path: PathBuf, commit: &str) -> anyhow::Result<Self> {
         let tree = Self { path };
         git(Path::new("."), &["worktree", "add", "--detach", &tree.path.to_string_lossy(), commit])?;
