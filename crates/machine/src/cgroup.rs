@@ -1,6 +1,6 @@
 //! The control groups of this process, and the CPUs that its cpuset allows.
 
-use crate::{CpuList, Root};
+use crate::{CpuList, Root, Unreadable};
 
 /// The effective cpuset of this process.
 pub(crate) struct Cpuset {
@@ -158,7 +158,7 @@ enum Version<'a> {
 
 /// The folders of all mounted hierarchies, without a leading slash.
 pub(crate) fn tops(root: &Root) -> Vec<String> {
-    let mounts = root.read("proc/self/mountinfo").unwrap_or_default();
+    let mounts = mounts(root).unwrap_or_default();
     let top = |line: &str| {
         let (mount, source) = line.split_once(" - ")?;
         let is_cgroup = matches!(source.split(' ').next()?, "cgroup" | "cgroup2");
@@ -198,13 +198,13 @@ fn group(
     is_hierarchy: impl Fn(&str, &str) -> bool,
     is_mount: impl Fn(&str, &str) -> bool,
 ) -> Option<Group> {
-    let groups = root.read(&format!("proc/{process}/cgroup"))?;
+    let groups = lines(root, process).ok()?;
     let name = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
         let (id, controllers, name) = (fields.next()?, fields.next()?, fields.next()?);
         is_hierarchy(id, controllers).then_some(name)
     })?;
-    let mounts = root.read("proc/self/mountinfo")?;
+    let mounts = mounts(root).ok()?;
     mounts.lines().find_map(|line| {
         let (mount, source) = line.split_once(" - ")?;
         let mut source = source.split(' ');
@@ -218,6 +218,22 @@ fn group(
         let top = point.trim_matches('/').to_owned();
         Some(Group { name: name.to_owned(), folder: format!("{top}{below}"), top })
     })
+}
+
+/// The control groups of a process: lines `id:controllers:name`; none if no hierarchy was ever mounted.
+pub(crate) fn lines(root: &Root, process: &str) -> Result<String, Unreadable> {
+    let path = format!("proc/{process}/cgroup");
+    let is_groups = |text: &str| text.lines().all(|line| line.split(':').count() >= 3);
+    match root.try_read(&path)? {
+        none if none.is_empty() => Ok(none),
+        _ => root.parsed(&path, |text| is_groups(text).then(|| text.to_owned())),
+    }
+}
+
+/// The mounts of this process, whose lines have a dash between the fields of the mount and those of its source.
+fn mounts(root: &Root) -> Result<String, Unreadable> {
+    let is_mounts = |text: &str| text.lines().all(|line| line.contains(" - "));
+    root.parsed("proc/self/mountinfo", |text| is_mounts(text).then(|| text.to_owned()))
 }
 
 /// The part of the group's name below the mounted group: empty, or with a leading slash.

@@ -155,7 +155,7 @@ pub(crate) fn cooling(root: &Root) -> BTreeMap<String, u64> {
     let devices = root.list(FOLDER).into_iter().filter(|name| name.starts_with("cooling_device"));
     devices
         .filter_map(|name| {
-            let kind = root.read(&format!("{FOLDER}/{name}/type"))?;
+            let kind = root.word(&format!("{FOLDER}/{name}/type")).ok()?;
             let step = root.number(&format!("{FOLDER}/{name}/cur_state"))?;
             (kind.contains("cpufreq") && step > 0).then_some((kind, step))
         })

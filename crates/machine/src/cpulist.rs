@@ -103,6 +103,11 @@ impl CpuList {
         Some(cpus)
     }
 
+    /// The CPUs of a mask that contains at least one CPU, with the mask itself.
+    pub(crate) fn from_kernel_mask(mask: &str) -> Option<(Self, String)> {
+        Self::from_mask(mask).filter(|cpus| !cpus.is_empty()).map(|cpus| (cpus, mask.to_owned()))
+    }
+
     /// The set for messages: `CPU 3`, `CPUs 0-2`, `no CPU`.
     #[must_use]
     pub fn in_words(&self) -> String {

@@ -98,23 +98,41 @@ pub fn usable_cpus(root: &Root, wanted: Option<&CpuList>) -> Result<CpuList, Cpu
 
 /// Reads a file of CPU numbers such as `online` or `isolated`.
 pub(crate) fn list(root: &Root, name: &str) -> Option<CpuList> {
+    read_list(root, &format!("{CPU}/{name}")).ok()
+}
+
+/// Reads a file of CPU numbers.
+///
+/// # Errors
+/// The errors of [`Root::parsed`].
+pub(crate) fn read_list(root: &Root, path: &str) -> Result<CpuList, Unreadable> {
     // Without the boot argument `nohz_full=` the kernel writes `(null)` there.
-    root.read(&format!("{CPU}/{name}"))?.replace("(null)", "").parse().ok()
+    root.parsed(path, |text| text.replace("(null)", "").parse().ok())
+}
+
+/// The text of `/proc/cpuinfo`, whose lines are `key : value`.
+pub(crate) fn cpuinfo(root: &Root) -> Result<String, Unreadable> {
+    root.parsed("proc/cpuinfo", |text| text.lines().next()?.contains(':').then(|| text.to_owned()))
 }
 
 /// The CPUs that can run without a tick; empty if the kernel does not support that.
 pub(crate) fn tickless(root: &Root) -> Result<CpuList, Unreadable> {
-    match root.try_read(TICKLESS) {
+    match read_list(root, TICKLESS) {
         Err(Unreadable::Absent) => Ok(CpuList::new()),
-        Err(why) => Err(why),
-        Ok(_) => list(root, "nohz_full").ok_or(Unreadable::Failed),
+        read => read,
     }
 }
 
-/// True if the frequency of a CPU cannot change, because its lowest and its highest frequency are equal.
-pub(crate) fn has_fixed_frequency(root: &Root, cpu: u32) -> bool {
-    let khz = |name: &str| root.number::<u64>(&format!("{CPU}/cpu{cpu}/cpufreq/scaling_{name}_freq"));
-    khz("min").is_some() && khz("min") == khz("max")
+/// True if the frequency of a CPU cannot change, because its lowest and its highest frequency are equal; `None` if they
+/// cannot be read.
+pub(crate) fn has_fixed_frequency(root: &Root, cpu: u32) -> Option<bool> {
+    let file = |name: &str| format!("{CPU}/cpu{cpu}/cpufreq/scaling_{name}_freq");
+    let khz = |name: &str| root.parsed(&file(name), |text| text.parse::<u64>().ok());
+    match (khz("min"), khz("max")) {
+        (Ok(min), Ok(max)) => Some(min == max),
+        (Err(Unreadable::Absent), _) | (_, Err(Unreadable::Absent)) => Some(false),
+        _ => None,
+    }
 }
 
 /// The online CPUs; empty if they cannot be read.

@@ -10,8 +10,12 @@ const CONTROL: &str = "sys/devices/virtual/evl/control";
 
 /// The state of the EVL core; `None` if the kernel has none.
 pub(crate) fn core(root: &Root) -> Option<EvlCore> {
-    let file = |name: &str| root.read(&format!("{CONTROL}/{name}"));
-    root.exists(CONTROL).then(|| EvlCore { abi: file("abi"), cpus: file("cpus"), state: file("state") })
+    let file = |name: &str| format!("{CONTROL}/{name}");
+    root.exists(CONTROL).then(|| EvlCore {
+        abi: root.word(&file("abi")).ok(),
+        cpus: root.read(&file("cpus")),
+        state: root.word(&file("state")).ok(),
+    })
 }
 
 /// The CPUs of the EVL core; `None` if the kernel has none or does not report them.

@@ -2,20 +2,22 @@
 
 use record::Machine;
 
-use crate::{CpuList, Root, clocks, cpus, evl, kernel, usable_cpus, virt};
+use crate::{CpuList, Root, Unreadable, clocks, cpus, evl, kernel, usable_cpus, virt};
 
 /// Reads the facts about the machine. A fact that cannot be read is absent; none is guessed.
 #[must_use]
 pub fn facts(root: &Root) -> Machine {
     let version = root.read("proc/version");
     let kernel = root
-        .read("proc/sys/kernel/osrelease")
+        .word("proc/sys/kernel/osrelease")
+        .ok()
         .or_else(|| version.as_deref()?.strip_prefix("Linux version ")?.split(' ').next().map(str::to_owned));
     // `uname -v` starts at the build number.
     let kernel_build = root
-        .read("proc/sys/kernel/version")
+        .parsed("proc/sys/kernel/version", |text| text.starts_with('#').then(|| text.to_owned()))
+        .ok()
         .or_else(|| version.as_deref().and_then(|version| Some(version[version.rfind(" #")?..].trim().to_owned())));
-    let cmdline = root.read("proc/cmdline");
+    let cmdline = root.parsed("proc/cmdline", |text| Some(text.to_owned())).ok();
     let online = cpus::online_cpus(root);
 
     Machine {
@@ -62,7 +64,7 @@ fn os(root: &Root) -> Option<String> {
 /// The distinct values of one key of `/proc/cpuinfo`, in their order there.
 fn cpuinfo(root: &Root, key: &str) -> Vec<String> {
     let mut values = Vec::new();
-    for line in root.read("proc/cpuinfo").unwrap_or_default().lines() {
+    for line in cpus::cpuinfo(root).unwrap_or_default().lines() {
         let Some((name, value)) = line.split_once(':') else { continue };
         let value = value.trim();
         if name.trim() == key && !values.iter().any(|known| known == value) {
@@ -121,8 +123,7 @@ pub fn isolated_cpus(root: &Root) -> CpuList {
 /// The CPUs isolated at boot, plus those of an isolated cpuset partition (Linux 6.7), which the first list lacks.
 fn isolated(root: &Root) -> Option<CpuList> {
     let at_boot = cpus::list(root, "isolated");
-    let by_partition: Option<CpuList> =
-        root.read("sys/fs/cgroup/cpuset.cpus.isolated").and_then(|cpus| cpus.parse().ok());
+    let by_partition: Option<CpuList> = root.number("sys/fs/cgroup/cpuset.cpus.isolated");
     match (at_boot, by_partition) {
         (Some(a), Some(b)) => Some(a.union(&b)),
         (a, b) => a.or(b),
@@ -139,7 +140,7 @@ fn memory_bytes(root: &Root) -> Option<u64> {
 fn governor(root: &Root, online: &CpuList) -> Option<String> {
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
     for cpu in online {
-        let Some(name) = root.read(&format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")) else {
+        let Ok(name) = root.word(&format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")) else {
             continue;
         };
         match groups.iter_mut().find(|(known, _)| *known == name) {
@@ -172,20 +173,26 @@ pub(crate) fn idle_states_of(root: &Root, cpu: u32) -> Vec<IdleState> {
     // States are numbered from 0 without gaps; a sorted list would put state10 before state2.
     (0..)
         .map_while(|number| {
-            let file = |name: &str| root.read(&format!("{folder}/state{number}/{name}"));
-            let (name, exit_us) = (file("name")?, file("latency")?.parse().ok()?);
-            Some(IdleState { name, exit_us, enabled: file("disable").is_none_or(|disable| disable == "0") })
+            let file = |name: &str| format!("{folder}/state{number}/{name}");
+            let name = root.parsed(&file("name"), |name| (!name.is_empty()).then(|| name.to_owned())).ok()?;
+            let exit_us = root.number(&file("latency"))?;
+            let enabled = match root.parsed(&file("disable"), |text| text.parse::<u64>().ok()) {
+                Ok(disable) => disable == 0,
+                Err(Unreadable::Absent) => true,
+                Err(_) => return None,
+            };
+            Some(IdleState { name, exit_us, enabled })
         })
         .collect()
 }
 
 /// The enabled idle states within the latency limit of a CPU, with their numbers. The kernel always allows the first state.
 pub(crate) fn usable_idle_states(root: &Root, cpu: u32) -> impl Iterator<Item = (usize, IdleState)> {
-    let limit_us = match root.read(&latency_limit(cpu)).as_deref() {
-        Some("n/a") => Some(0),
+    let limit_us = match root.word(&latency_limit(cpu)).as_deref() {
+        Ok("n/a") => Some(0),
         // 0 is no limit.
-        Some(us) => us.parse::<u64>().ok().filter(|us| *us > 0),
-        None => None,
+        Ok(_) => root.number::<u64>(&latency_limit(cpu)).filter(|us| *us > 0),
+        Err(_) => None,
     };
     let is_allowed = move |number: usize, state: &IdleState| {
         number == 0 || limit_us.is_none_or(|limit_us| state.exit_us <= limit_us)

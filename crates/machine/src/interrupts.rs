@@ -186,7 +186,8 @@ pub(crate) struct DeviceInterrupt {
 
 /// All numbered interrupts, also timers; `None` if they cannot be read.
 pub(crate) fn devices(root: &Root) -> Option<Vec<DeviceInterrupt>> {
-    let text = root.read("proc/interrupts")?;
+    let is_table = |text: &str| !cpus(text).is_empty();
+    let text = root.parsed("proc/interrupts", |text| is_table(text).then(|| text.to_owned())).ok()?;
     let columns = cpus(&text).len();
     let device = |(number, rest): (u32, &str)| {
         let words: Vec<&str> = rest.split_whitespace().collect();

@@ -29,9 +29,10 @@ impl Config {
             return Some(Self { path: "proc/config.gz".to_owned(), text });
         }
         let release = release?;
+        let text = |path: &str| root.parsed(path, |text| Some(format!("{text}\n")).filter(is_config)).ok();
         [format!("boot/config-{release}"), format!("usr/lib/modules/{release}/config")]
             .into_iter()
-            .find_map(|path| root.read(&path).filter(is_config).map(|text| Self { path, text: text + "\n" }))
+            .find_map(|path| text(&path).map(|text| Self { path, text }))
     }
 
     /// True if the text contains `CONFIG_<option>=y`.
@@ -120,10 +121,12 @@ pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -
     let dynamic =
         words.contains(&"PREEMPT_DYNAMIC") || config.as_ref().is_some_and(|config| config.has("PREEMPT_DYNAMIC"));
     if dynamic {
+        // The boot argument, which decides before the default, cannot be read.
+        let Some(cmdline) = cmdline else { return found(DYNAMIC, uname()) };
         // x86 and arm64 kernels from 7.0 on have two modes less, and ignore their arguments (commit f2fa6cc736ef).
         let has_all = release.as_deref().and_then(version).is_none_or(|version| version < (7, 0));
         let is_mode = |mode: &&str| ARGUMENTS.contains(mode) && (has_all || !matches!(*mode, "none" | "voluntary"));
-        let words = cmdline.unwrap_or_default().split_whitespace();
+        let words = cmdline.split_whitespace();
         let mut modes = words.filter_map(|word| word.strip_prefix("preempt=")).filter(is_mode);
         // The last argument takes effect.
         if let Some(mode) = modes.next_back() {
@@ -241,7 +244,10 @@ mod tests {
                 fs::write(root.path(path), text).unwrap();
             }
         }
-        preempt(&root, Some(build), Some(cmdline)).unwrap().model
+        let with = |cmdline| preempt(&root, Some(build), cmdline).unwrap().model;
+        let (known, unread) = (with(Some(cmdline)), with(None));
+        assert!(unread == known || unread == DYNAMIC, "{unread} without the boot arguments, {known} with them");
+        known
     }
 
     #[test]

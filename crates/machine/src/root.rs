@@ -29,7 +29,7 @@ struct Kept {
     unread: Vec<Unread>,
 }
 
-/// A file or folder that exists, or may exist, but could not be read.
+/// A file or folder that exists, or may exist, but could not be read or understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unread {
     /// Its path, without a leading slash.
@@ -65,6 +65,9 @@ pub enum Unreadable {
     /// The file exists, but the kernel returned another error.
     #[error("it cannot be read; see `dmesg`")]
     Failed,
+    /// The file was read, but its content is not one that the kernel writes there.
+    #[error("its content is not understood")]
+    NotUnderstood,
 }
 
 impl Root {
@@ -101,8 +104,8 @@ impl Root {
         self.kept().map(|kept| kept.seen.clone()).unwrap_or_default()
     }
 
-    /// The files and folders that could not be read since the last call, although they exist, or may exist: files, folders,
-    /// links, and those whose existence was asked. Nothing without [`at_once`](Self::at_once).
+    /// What could not be read or understood since the last call, although it exists, or may exist: files, folders, links,
+    /// and those whose existence was asked. Nothing without [`at_once`](Self::at_once).
     pub(crate) fn take_unread(&self) -> Vec<Unread> {
         self.kept().map(|mut kept| std::mem::take(&mut kept.unread)).unwrap_or_default()
     }
@@ -116,9 +119,13 @@ impl Root {
 
     /// Remembers a read that failed for another reason than that the path is absent.
     fn noted<T>(&self, path: &str, read: Result<T, Unreadable>) -> Result<T, Unreadable> {
-        if let (Err(why @ (Unreadable::Forbidden | Unreadable::Failed)), Some(mut kept)) = (&read, self.kept()) {
+        if let (Err(why), Some(mut kept)) = (&read, self.kept()) {
             let path = path.trim_start_matches('/').to_owned();
-            kept.seen.unread.insert(path.clone());
+            match why {
+                Unreadable::Absent => return read,
+                Unreadable::Forbidden | Unreadable::Failed => drop(kept.seen.unread.insert(path.clone())),
+                Unreadable::NotUnderstood => {}
+            }
             kept.unread.push(Unread { path, why: *why });
         }
         read
@@ -151,8 +158,7 @@ impl Root {
     /// # Errors
     /// [`Unreadable`], which distinguishes a missing file from a forbidden one.
     pub fn try_read(&self, path: &str) -> Result<String, Unreadable> {
-        let bytes = self.read_bytes(path)?;
-        Ok(String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+        Ok(trimmed(&self.read_bytes(path)?))
     }
 
     /// The bytes of a file, unchanged.
@@ -210,10 +216,30 @@ impl Root {
         }
     }
 
+    /// What `parse` makes of the text of a file. The kernel ends each text with a newline, so it is not called for a file
+    /// of no bytes, such as one hidden by `/dev/null`.
+    ///
+    /// # Errors
+    /// The errors of [`try_read`](Self::try_read), and [`Unreadable::NotUnderstood`].
+    pub fn parsed<T>(&self, path: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Unreadable> {
+        let bytes = self.read_bytes(path)?;
+        let value = if bytes.is_empty() { None } else { parse(&trimmed(&bytes)) };
+        self.noted(path, value.ok_or(Unreadable::NotUnderstood))
+    }
+
     /// The number in a file that contains only one number.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
-        self.read(path)?.parse().ok()
+        self.parsed(path, |text| text.parse().ok()).ok()
+    }
+
+    /// The text of a file that contains one word, such as the name of a governor.
+    ///
+    /// # Errors
+    /// The errors of [`parsed`](Self::parsed).
+    pub fn word(&self, path: &str) -> Result<String, Unreadable> {
+        let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
+        self.parsed(path, |text| is_word(text).then(|| text.to_owned()))
     }
 
     /// The stored target of a symbolic link.
@@ -278,6 +304,11 @@ impl Root {
         }
         names
     }
+}
+
+/// The text without white space and NULs at both ends.
+fn trimmed(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned()
 }
 
 /// The bytes of a file. The kernel reports no size of most files in proc and sysfs: [`fs::read`] begins with 32 bytes

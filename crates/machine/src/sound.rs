@@ -3,7 +3,7 @@
 use sys::pcm::{Direction, Duplex, Node, PcmError, StreamConfig};
 use thiserror::Error;
 
-use crate::Root;
+use crate::{Root, Unreadable};
 
 /// A sound card.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,13 @@ pub fn cards(root: &Root) -> Vec<Card> {
         let name = rest.split_once(" - ").map_or(rest, |(_, name)| name).trim_start_matches(':').trim().to_owned();
         Some(Card { number, id: id.trim().to_owned(), name, devices: devices(number) })
     };
-    root.read("proc/asound/cards").unwrap_or_default().lines().filter_map(card).collect()
+    cards_text(root).unwrap_or_default().lines().filter_map(card).collect()
+}
+
+/// The kernel's list of cards.
+pub(crate) fn cards_text(root: &Root) -> Result<String, Unreadable> {
+    let is_list = |text: &str| text.contains('[') || text.contains("no soundcards");
+    root.parsed("proc/asound/cards", |text| is_list(text).then(|| text.to_owned()))
 }
 
 /// Parses a line `00-01: Loopback PCM : Loopback PCM : playback 8 : capture 8`.

@@ -2,7 +2,7 @@
 
 use std::process;
 
-use crate::{CpuList, Root};
+use crate::{CpuList, Root, Unreadable};
 
 /// `PF_KTHREAD` and `PF_NO_SETAFFINITY` of the flags in proc(5), `/proc/PID/stat`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -182,9 +182,17 @@ fn ids(root: &Root) -> impl Iterator<Item = (u32, u32)> {
     numbers("proc").into_iter().flat_map(threads)
 }
 
+/// The name of a process; a program can make its own empty.
+///
+/// # Errors
+/// The errors of [`Root::parsed`].
+pub(crate) fn name(root: &Root, process: &str) -> Result<String, Unreadable> {
+    root.parsed(&format!("proc/{process}/comm"), |name| Some(name.to_owned()))
+}
+
 /// The ids and names of all processes, including kernel threads.
 pub(crate) fn processes(root: &Root) -> Vec<(u32, String)> {
-    let name = |id: u32| Some((id, root.read(&format!("proc/{id}/comm"))?));
+    let name = |id: u32| Some((id, name(root, &id.to_string()).ok()?));
     root.list("proc").iter().filter_map(|file| name(file.parse().ok()?)).collect()
 }
 
@@ -227,7 +235,7 @@ fn boot_offset_ticks(root: &Root) -> i64 {
 impl Stat {
     /// The fields of this process or thread. The kernel adds the offset of the reader's time namespace to the start time.
     fn read(root: &Root, folder: &str, offset_ticks: i64) -> Option<Self> {
-        let stat = Self::parse(&root.read(&format!("{folder}/stat"))?)?;
+        let stat = root.parsed(&format!("{folder}/stat"), Self::parse).ok()?;
         let start_ticks = stat.start_ticks.saturating_add_signed(offset_ticks.saturating_neg());
         Some(Self { start_ticks, ..stat })
     }

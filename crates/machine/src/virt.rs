@@ -2,7 +2,7 @@
 
 use record::Emulation;
 
-use crate::Root;
+use crate::{Root, Unreadable, cpus};
 
 /// Strings in the firmware's vendor and product names that identify a hypervisor, each with its name.
 /// On ARM only these and the device tree identify a guest.
@@ -82,7 +82,7 @@ pub(crate) fn firmware(root: &Root) -> Option<String> {
 
 /// True if x86's `hypervisor` flag is set; `None` on other architectures.
 fn cpu_flag(root: &Root) -> Option<bool> {
-    let cpuinfo = root.read("proc/cpuinfo")?;
+    let cpuinfo = cpus::cpuinfo(root).ok()?;
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     Some(flags.split_whitespace().any(|flag| flag == "hypervisor"))
 }
@@ -113,13 +113,21 @@ fn device_tree_hypervisor(root: &Root) -> Option<String> {
         || root.list(TREE).iter().any(|node| node.starts_with("fw-cfg"))
     {
         "qemu"
-    } else if root.read(&format!("{TREE}/psci/method")).as_deref() == Some("hvc") {
+    } else if psci_method(root).as_deref() == Ok("hvc") {
         "unidentified"
     } else {
         "none"
     };
     Some(kind.to_owned())
 }
+
+/// How the kernel of an ARM machine calls its firmware: `hvc` or `smc`.
+pub(crate) fn psci_method(root: &Root) -> Result<String, Unreadable> {
+    root.parsed(PSCI_METHOD, |method| ["hvc", "smc"].contains(&method).then(|| method.to_owned()))
+}
+
+/// The file of [`psci_method`].
+pub(crate) const PSCI_METHOD: &str = "proc/device-tree/psci/method";
 
 /// The kind of container that this process runs in, `none` outside; `None` if the signs cannot be read.
 pub(crate) fn container(root: &Root) -> Option<String> {

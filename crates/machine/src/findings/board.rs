@@ -2,10 +2,10 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, fail, files, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, chosen, evidence, fail, files, not_applicable, ok, unknown, warn, without};
 use crate::{
     Root, Unreadable,
-    tune::firmware::{self, Radio},
+    tune::firmware::{self, Radio, radio_kind},
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -39,8 +39,8 @@ pub(super) const CHECKS: &[Check] = &[
 fn no_board(context: &CheckContext, id: &str) -> Option<Finding> {
     const TREE: &str = "proc/device-tree";
     const MODEL: &str = "proc/device-tree/model";
-    match context.root.try_read(MODEL) {
-        Ok(_) => None,
+    match context.root.parsed(MODEL, |model| (!model.is_empty()).then_some(())) {
+        Ok(()) => None,
         // A container hides the folder that the kernel's link leads to.
         Err(Unreadable::Absent) if context.root.link(TREE).is_some() => {
             Some(unknown(id, "the device tree is hidden, e.g. in a container", without(MODEL, Unreadable::Absent)))
@@ -125,9 +125,7 @@ fn leds(context: &CheckContext) -> Finding {
     // The trigger in force is in brackets. Those of CPUs and disks act in the idle loop and in interrupts.
     let active = |name: String| {
         let path = format!("{FOLDER}/{name}/trigger");
-        let triggers = context.root.read(&path)?;
-        let trigger =
-            triggers.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))?.to_owned();
+        let trigger = context.root.parsed(&path, chosen).ok()?;
         Some((path, trigger))
     };
     let leds: Vec<(String, String)> = context.root.list(FOLDER).into_iter().filter_map(active).collect();
@@ -157,21 +155,22 @@ fn radio(context: &CheckContext) -> Finding {
         return finding;
     }
     let device = |name: String| {
-        let read = |file: &str| context.root.read(&format!("{FOLDER}/{name}/{file}"));
-        let kind = read("type").and_then(|kind| KINDS.into_iter().find(|known| *known == kind))?;
-        Some((format!("{FOLDER}/{name}"), kind, read("soft")?, read("hard")))
+        let file = |file: &str| format!("{FOLDER}/{name}/{file}");
+        let kind = context.root.parsed(&file("type"), radio_kind).ok()?;
+        let blocked = |name: &str| context.root.number::<u8>(&file(name));
+        Some((format!("{FOLDER}/{name}"), kind, blocked("soft")?, blocked("hard")))
     };
     let devices: Vec<_> = context.root.list(FOLDER).into_iter().filter_map(device).collect();
-    let is_off = |soft: &str, hard: Option<&str>| soft == "1" || hard == Some("1");
-    let on: Vec<_> = devices.iter().filter(|(_, _, soft, hard)| !is_off(soft, hard.as_deref())).collect();
+    let on: Vec<_> = devices.iter().filter(|(_, _, soft, hard)| *soft == 0 && hard.unwrap_or(0) == 0).collect();
     match (devices.first(), on.first()) {
         (None, _) => not_applicable(ID, "no wireless device", format!("/{FOLDER}: none")),
         (Some((path, kind, soft, _)), None) => {
-            ok(ID, format!("wireless devices are off ({kind})"), evidence(&format!("{path}/soft"), soft))
+            ok(ID, format!("wireless devices are off ({kind})"), evidence(&format!("{path}/soft"), &soft.to_string()))
         }
         (_, Some((path, _, soft, _))) => {
             let kinds: Vec<&str> = on.iter().map(|(_, kind, _, _)| *kind).collect();
-            warn(ID, format!("wireless devices are on: {}", kinds.join(", ")), evidence(&format!("{path}/soft"), soft))
+            let read = evidence(&format!("{path}/soft"), &soft.to_string());
+            warn(ID, format!("wireless devices are on: {}", kinds.join(", ")), read)
                 .because(
                     "Their drivers scan and receive at any time, and those of some boards take a large share of a CPU. Do not block the one that you are connected through: the block remains after a reboot.",
                     format!("sudo rfkill block {}", kinds.join(" ")),
@@ -231,9 +230,6 @@ fn firmware_lines(context: &CheckContext) -> Finding {
         false => ok(ID, format!("in effect: {in_effect}"), read),
     }
 }
-
-/// The kinds of wireless devices (`Documentation/ABI/stable/sysfs-class-rfkill`).
-const KINDS: [&str; 8] = ["wlan", "bluetooth", "ultrawideband", "wimax", "wwan", "gps", "fm", "nfc"];
 
 #[cfg(test)]
 mod tests {

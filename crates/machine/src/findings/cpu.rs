@@ -83,7 +83,7 @@ fn governor(context: &CheckContext) -> Finding {
     if context.online().is_empty() {
         return unknown(ID, "frequency governor not readable", context.evidence(&format!("{CPU}/online")));
     }
-    let unread = context.online().iter().find(|&cpu| context.root.read(&file(cpu, "governor")).is_none());
+    let unread = context.online().iter().find(|&cpu| context.root.word(&file(cpu, "governor")).is_err());
     if let (Some(_), Some(cpu)) = (&context.machine.governor, unread) {
         return unknown(
             ID,
@@ -102,11 +102,19 @@ fn governor(context: &CheckContext) -> Finding {
             _ => unknown(ID, "frequency governor not readable", context.evidence(&path)),
         };
     };
-    let is_scaled = |&cpu: &u32| {
-        context.root.read(&file(cpu, "governor")).is_some_and(|name| name != "performance")
-            && !cpus::has_fixed_frequency(context.root, cpu)
-    };
-    let Some(first) = context.online().iter().find(is_scaled) else {
+    let may_scale = |cpu: &u32| context.root.word(&file(*cpu, "governor")).is_ok_and(|name| name != "performance");
+    let scaled: Vec<(u32, Option<bool>)> = context
+        .online()
+        .iter()
+        .filter(may_scale)
+        .map(|cpu| (cpu, cpus::has_fixed_frequency(context.root, cpu)))
+        .collect();
+    let Some(first) = scaled.iter().find(|(_, is_fixed)| *is_fixed == Some(false)).map(|(cpu, _)| *cpu) else {
+        if let Some((cpu, _)) = scaled.iter().find(|(_, is_fixed)| is_fixed.is_none()) {
+            let read = |name| context.evidence(&file(*cpu, name));
+            let title = format!("frequency limits of CPU {cpu} not readable (governor {governor})");
+            return unknown(ID, title, format!("{}, {}", read("min_freq"), read("max_freq")));
+        }
         let cpu = context.online().first().unwrap_or(0);
         let read = |name| context.evidence(&file(cpu, name));
         return match governor.as_str() {
@@ -187,7 +195,11 @@ fn smt(context: &CheckContext) -> Finding {
         // Kernels for CPUs without SMT lack the file, and so do kernels before 4.19: the topology decides.
         Err(why) => {
             let path = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/thread_siblings_list");
-            let siblings = |cpu: u32| context.root.read(&path(cpu))?.parse::<CpuList>().ok();
+            // A CPU is among its own siblings.
+            let siblings = |cpu: u32| {
+                let list = |text: &str| text.parse::<CpuList>().ok().filter(|list| list.contains(cpu));
+                context.root.parsed(&path(cpu), list).ok()
+            };
             let shared =
                 context.online().iter().find_map(|cpu| Some((cpu, siblings(cpu).filter(|list| list.len() > 1)?)));
             let all_read = !context.online().is_empty() && context.online().iter().all(|cpu| siblings(cpu).is_some());
@@ -226,6 +238,12 @@ fn is_costly(state: &str) -> bool {
     COSTLY.iter().any(|word| state.contains(word)) || parts.into_iter().any(|part| matches!(part, "IBRS" | "IBPB"))
 }
 
+/// The state of a vulnerability, as `Documentation/ABI/testing/sysfs-devices-system-cpu` has it; some states are longer.
+fn vulnerability(text: &str) -> Option<String> {
+    let states = ["Not affected", "Vulnerable", "Mitigation", "Unknown", "Processor vulnerable", "KVM: "];
+    states.iter().any(|state| text.starts_with(state)).then(|| text.to_owned())
+}
+
 fn mitigations(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.mitigations";
     const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
@@ -237,7 +255,7 @@ fn mitigations(context: &CheckContext) -> Finding {
         .root
         .list(FOLDER)
         .into_iter()
-        .map(|name| (name.clone(), context.root.read(&format!("{FOLDER}/{name}"))))
+        .map(|name| (name.clone(), context.root.parsed(&format!("{FOLDER}/{name}"), vulnerability).ok()))
         .collect();
     let found: Vec<(&str, &str)> = states
         .iter()
@@ -388,7 +406,7 @@ fn throttled(context: &CheckContext) -> Finding {
                 .because(HEAT, COOL),
         };
     }
-    let kind = |name: &String| context.root.read(&format!("{THERMAL}/{name}/type"));
+    let kind = |name: &String| context.root.word(&format!("{THERMAL}/{name}/type")).ok();
     let devices = context.root.list(THERMAL).into_iter();
     match devices.filter_map(|name| Some((kind(&name)?, name))).find(|(kind, _)| kind.contains("cpufreq")) {
         Some((kind, name)) => {
@@ -409,16 +427,22 @@ const COOL: &str = "clean or improve the cooling, or limit the frequency to one 
 fn resctrl(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.resctrl";
     const MOUNT: &str = "sys/fs/resctrl";
-    if context.root.exists(&format!("{MOUNT}/schemata")) {
+    // Each line is `L3:0=ff;1=ff`.
+    let has_schemata = |folder: &str| {
+        let is_schemata = |text: &str| text.lines().all(|line| line.contains(':') && line.contains('='));
+        context.root.parsed(&format!("{folder}/schemata"), |text| is_schemata(text).then_some(()))
+            != Err(Unreadable::Absent)
+    };
+    if has_schemata(MOUNT) {
         let folders = context.root.list(MOUNT);
-        let is_group = |name: &&String| context.root.exists(&format!("{MOUNT}/{name}/schemata"));
+        let is_group = |name: &&String| has_schemata(&format!("{MOUNT}/{name}"));
         let title = match folders.iter().filter(is_group).count() {
             0 => "the CPU can reserve cache; not in use".to_owned(),
             others => format!("cache is divided into {} groups", others + 1),
         };
         return ok(ID, title, context.evidence(&format!("{MOUNT}/schemata")));
     }
-    let Some(cpuinfo) = context.root.read("proc/cpuinfo") else {
+    let Ok(cpuinfo) = cpus::cpuinfo(context.root) else {
         return unknown(ID, "features of the CPU not readable", context.evidence("proc/cpuinfo"));
     };
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();

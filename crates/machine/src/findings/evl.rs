@@ -6,8 +6,8 @@
 use record::Finding;
 
 use super::kernel::no_config;
-use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn};
-use crate::{CpuList, evl::Gravity};
+use super::{Check, CheckContext, Explain, chosen, evidence, fail, not_applicable, ok, unknown, warn};
+use crate::{CpuList, Unreadable, evl::Gravity};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -93,7 +93,9 @@ fn without_core(context: &CheckContext, id: &str) -> Option<Finding> {
 fn core(context: &CheckContext) -> Finding {
     const ID: &str = "evl.core";
     if let Some(absent) = without_core(context, ID) {
-        return match context.config().filter(|config| config.has("EVL")) {
+        let is_absent =
+            context.root.try_read(ABI) == Err(Unreadable::Absent) && context.root.exists("sys/devices/virtual");
+        return match context.config().filter(|config| is_absent && config.has("EVL")) {
             Some(config) => fail(ID, "the kernel has an EVL core that is not available", config.evidence(&["EVL"]))
                 .because(
                     "The core is disabled, for example by the boot argument evl.state=disabled, or it failed at boot.",
@@ -125,7 +127,7 @@ fn cpus(context: &CheckContext) -> Finding {
         return absent;
     }
     let requested = context.boot_argument("evl.oob_cpus").and_then(|cpus| cpus.parse::<CpuList>().ok());
-    let reported = context.root.read(CPUS).and_then(|cpus| cpus.parse::<CpuList>().ok());
+    let reported = context.root.number::<CpuList>(CPUS);
     let (Some(own), Some(isolated)) = (
         reported.clone().or_else(|| requested.clone()),
         context.machine.cpus_isolated.as_deref().and_then(|cpus| cpus.parse::<CpuList>().ok()),
@@ -227,10 +229,14 @@ fn kernel_options(context: &CheckContext) -> Finding {
     }
     let Some(config) = context.config() else { return no_config(context, ID) };
     let root = context.root;
-    let is_set = |path: &str, value: &str| root.read(path).is_some_and(|text| text == value);
-    let no_pages = || {
-        let modes = root.read("sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-        modes.contains("[never]")
+    // What exists and cannot be read is no reason for a warning.
+    let is_set = |path: &str, value: u64| match root.parsed(path, |text| text.parse::<u64>().ok()) {
+        Ok(number) => number == value,
+        Err(why) => why != Unreadable::Absent,
+    };
+    let no_pages = || match root.parsed("sys/kernel/mm/transparent_hugepage/enabled", chosen) {
+        Ok(mode) => mode == "never",
+        Err(why) => why != Unreadable::Absent,
     };
     let no_firmware_calls = || {
         !root.exists("sys/firmware/efi")
@@ -256,11 +262,11 @@ fn kernel_options(context: &CheckContext) -> Finding {
     if config.has("TRANSPARENT_HUGEPAGE") && !no_pages() {
         disable.push("TRANSPARENT_HUGEPAGE");
     }
-    if config.has("NUMA_BALANCING") && !is_set("proc/sys/kernel/numa_balancing", "0") {
+    if config.has("NUMA_BALANCING") && !is_set("proc/sys/kernel/numa_balancing", 0) {
         disable.push("NUMA_BALANCING");
     }
     let moves_locked = config.value(LOCKED_PAGES).is_some_and(|value| value != "0")
-        && !is_set("proc/sys/vm/compact_unevictable_allowed", "0");
+        && !is_set("proc/sys/vm/compact_unevictable_allowed", 0);
     let zero: &[&str] = if moves_locked { &[LOCKED_PAGES] } else { &[] };
     let names: Vec<&str> = enable.iter().chain(&disable).chain(zero).copied().collect();
     if names.is_empty() {

@@ -5,7 +5,7 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn};
-use crate::PUNCTUAL;
+use crate::{PUNCTUAL, Unreadable, cpus, virt};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -41,13 +41,13 @@ fn hypervisor(context: &CheckContext) -> Finding {
 }
 
 pub(super) fn hypervisor_evidence(context: &CheckContext) -> String {
-    let flags = context.root.read("proc/cpuinfo").unwrap_or_default();
+    let flags = cpus::cpuinfo(context.root).unwrap_or_default();
     match flags.lines().find(|line| line.starts_with("flags")) {
         Some(flags) if flags.split_whitespace().any(|flag| flag == "hypervisor") => {
             "/proc/cpuinfo = flags: ... hypervisor ...".to_owned()
         }
         Some(_) => "/proc/cpuinfo = flags without hypervisor".to_owned(),
-        None if context.root.exists("proc/device-tree/psci/method") => context.evidence("proc/device-tree/psci/method"),
+        None if virt::psci_method(context.root) != Err(Unreadable::Absent) => context.evidence(virt::PSCI_METHOD),
         None if context.root.exists("proc/device-tree") => context.evidence("proc/device-tree/hypervisor/compatible"),
         None => context.evidence("sys/class/dmi/id/sys_vendor"),
     }
@@ -101,7 +101,7 @@ fn firmware(context: &CheckContext) -> Finding {
             hypervisor_evidence(context),
         );
     }
-    let Some(processor) = context.root.read("proc/cpuinfo") else {
+    let Ok(processor) = cpus::cpuinfo(context.root) else {
         return unknown(ID, "processor not readable", context.evidence("proc/cpuinfo"));
     };
     let Some(vendor) = processor.lines().find_map(|line| line.strip_prefix("vendor_id")?.trim().strip_prefix(": "))

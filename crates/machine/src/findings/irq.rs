@@ -10,7 +10,7 @@ use super::{
 use crate::{
     CpuList, Unreadable,
     interrupts::{Counted, DeviceInterrupt, InterruptWatch, STORM_PER_SECOND},
-    tasks::{Realtime, Scheduled},
+    tasks::{self, Realtime, Scheduled},
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -49,8 +49,7 @@ pub(super) const CHECKS: &[Check] = &[
 fn irq_balance(context: &CheckContext) -> Finding {
     const ID: &str = "irq.balance";
     let runs = context.root.list("proc").into_iter().find(|pid| {
-        pid.bytes().all(|byte| byte.is_ascii_digit())
-            && context.root.read(&format!("proc/{pid}/comm")).as_deref() == Some("irqbalance")
+        pid.bytes().all(|byte| byte.is_ascii_digit()) && tasks::name(context.root, pid).as_deref() == Ok("irqbalance")
     });
     match runs {
         Some(pid) => warn(ID, "irqbalance runs", evidence(&format!("proc/{pid}/comm"), "irqbalance"))
@@ -134,17 +133,14 @@ fn default_affinity(context: &CheckContext) -> Finding {
     if let Some(finding) = none_isolated(context, ID) {
         return finding;
     }
-    let mask = match context.root.try_read(PATH) {
-        Ok(mask) => mask,
+    let (cpus, mask) = match context.root.parsed(PATH, CpuList::from_kernel_mask) {
+        Ok(read) => read,
         Err(Unreadable::Absent) if context.root.exists("proc/irq") => {
             return not_applicable(ID, "interrupts have no default CPUs", without(PATH, Unreadable::Absent));
         }
         Err(why) => return unknown(ID, "default CPUs of interrupts not readable", without(PATH, why)),
     };
     let read = evidence(PATH, &mask);
-    let Some(cpus) = CpuList::from_mask(&mask) else {
-        return unknown(ID, "default CPUs of interrupts not understood", read);
-    };
     let shared = cpus.intersection(context.isolated());
     if shared.is_empty() {
         return ok(ID, "interrupts of new devices stay off isolated CPUs", read);

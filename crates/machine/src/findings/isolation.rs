@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
-use crate::{CpuList, Unreadable, kernel::isolation_arguments};
+use crate::{CpuList, Unreadable, cpus::read_list, kernel::isolation_arguments};
 
 const CPU: &str = "sys/devices/system/cpu";
 const CMDLINE: &str = "proc/cmdline";
@@ -93,8 +93,8 @@ fn isolation_effect(context: &CheckContext) -> Finding {
         };
         let path = format!("{CPU}/{file}");
         let read = format!("{written}, {}", context.evidence(&path));
-        let in_effect = match context.root.try_read(&path) {
-            Ok(text) => text.parse::<CpuList>().unwrap_or_default(),
+        let in_effect = match read_list(context.root, &path) {
+            Ok(cpus) => cpus,
             Err(Unreadable::Absent) => CpuList::new(),
             Err(why) => return unknown(ID, format!("effect of {argument} not readable"), without(&path, why)),
         };
@@ -127,8 +127,11 @@ fn is_flag(word: &str) -> bool {
 /// `None` if the kernel cannot read it.
 fn cpus_of(context: &CheckContext, value: &str) -> Option<CpuList> {
     let words: Vec<&str> = value.split(',').filter(|word| !is_flag(word)).collect();
-    let last = crate::cpus::possible_cpus(context.root).last().or(context.online().last())?;
-    let text = words.join(",").replace("all", &format!("0-{last}")).replace('N', &last.to_string());
+    let mut text = words.join(",");
+    if text.contains("all") || text.contains('N') {
+        let last = crate::cpus::possible_cpus(context.root).last().or(context.online().last())?;
+        text = text.replace("all", &format!("0-{last}")).replace('N', &last.to_string());
+    }
     let cpus: CpuList = text.parse().ok()?;
     (!cpus.is_empty()).then_some(cpus)
 }
@@ -150,9 +153,8 @@ fn tick(context: &CheckContext) -> Finding {
     }
     let path = format!("{CPU}/nohz_full");
     let read = context.evidence(&path);
-    let tickless = match context.root.try_read(&path) {
-        // Kernels before 6.6 write `(null)` if there is none.
-        Ok(text) => text.parse::<CpuList>().unwrap_or_default(),
+    let tickless = match read_list(context.root, &path) {
+        Ok(tickless) => tickless,
         Err(Unreadable::Absent) if !context.online().is_empty() => {
             return not_applicable(ID, "this kernel cannot stop the tick (CONFIG_NO_HZ_FULL)", read);
         }
@@ -211,8 +213,8 @@ fn workqueues(context: &CheckContext) -> Finding {
     if let Some(finding) = none_isolated(context, ID) {
         return finding;
     }
-    let mask = match context.root.try_read(PATH) {
-        Ok(mask) => mask,
+    let (cpus, mask) = match context.root.parsed(PATH, CpuList::from_kernel_mask) {
+        Ok(read) => read,
         Err(Unreadable::Absent) if context.root.exists("sys/devices/virtual") => {
             return not_applicable(
                 ID,
@@ -223,9 +225,6 @@ fn workqueues(context: &CheckContext) -> Finding {
         Err(why) => return unknown(ID, "CPUs of the kernel's unbound work not readable", without(PATH, why)),
     };
     let read = evidence(PATH, &mask);
-    let Some(cpus) = CpuList::from_mask(&mask) else {
-        return unknown(ID, "CPUs of the kernel's unbound work not understood", read);
-    };
     let shared = cpus.intersection(context.isolated());
     if shared.is_empty() {
         return ok(ID, "the kernel's unbound work does not run on isolated CPUs", read);

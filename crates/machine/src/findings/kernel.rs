@@ -120,7 +120,10 @@ fn rt_throttling(context: &CheckContext) -> Finding {
     const ID: &str = "rt.throttling";
     const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
     const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
-    if context.machine.kernel.as_deref().is_some_and(has_fair_server) {
+    let Some(kernel) = context.machine.kernel.as_deref() else {
+        return unknown(ID, "version of the kernel not readable", context.evidence("proc/sys/kernel/osrelease"));
+    };
+    if has_fair_server(kernel) {
         let server = fair_server(context, ID);
         // With control groups for real-time threads, such a kernel has the old limit as well.
         let has_both = context.config().is_some_and(|config| config.has("RT_GROUP_SCHED"));
@@ -133,8 +136,10 @@ fn rt_throttling(context: &CheckContext) -> Finding {
         Err(why) => return unknown(ID, "limit of real-time threads not readable", without(RUNTIME, why)),
     };
     let read = evidence(RUNTIME, &runtime);
+    if runtime == "-1" {
+        return ok(ID, "real-time threads are not throttled", read);
+    }
     match (runtime.parse::<i64>(), context.root.number::<i64>(PERIOD)) {
-        (Ok(-1), _) => ok(ID, "real-time threads are not throttled", read),
         (Ok(runtime), Some(period)) if runtime >= period => ok(ID, "real-time threads are not throttled", read),
         (Ok(runtime), Some(period)) => {
             let (stopped_ms, period_ms) = (period.saturating_sub(runtime) / 1000, period / 1000);
@@ -194,12 +199,13 @@ fn timer_migration(context: &CheckContext) -> Finding {
         Ok(tickless) => tickless,
         Err(why) => return unread(why),
     };
-    match context.root.try_read(PATH) {
-        Ok(value) if value == "0" => ok(ID, "timers stay on their CPU", evidence(PATH, &value)),
-        Ok(value) if tickless.is_empty() => {
-            ok(ID, "no CPU runs without a tick, so timers of running threads stay on their CPU", evidence(PATH, &value))
+    let migration = context.root.parsed(PATH, |text| text.parse::<u32>().ok());
+    match migration.map(|value| (value, evidence(PATH, &value.to_string()))) {
+        Ok((0, read)) => ok(ID, "timers stay on their CPU", read),
+        Ok((_, read)) if tickless.is_empty() => {
+            ok(ID, "no CPU runs without a tick, so timers of running threads stay on their CPU", read)
         }
-        Ok(value) => warn(ID, format!("timers of CPUs {tickless} may run on other CPUs"), evidence(PATH, &value)).because(
+        Ok((_, read)) => warn(ID, format!("timers of CPUs {tickless} may run on other CPUs"), read).because(
             "The kernel may move timers of a nohz_full CPU to a housekeeping CPU, whose delays then add to those of the thread.",
             "echo 0 | sudo tee /proc/sys/kernel/timer_migration",
         ).until_boot(),
@@ -219,19 +225,20 @@ fn clock_source(context: &CheckContext) -> Finding {
         Err(why) => return unknown(ID, "clock source not readable", without(&path, why)),
     };
     let read = evidence(&path, &clock);
-    let available = context.root.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
-    let remedy =
+    let remedy = || {
+        let available = context.root.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
         match available.split_whitespace().find(|clock| ["tsc", "arch_sys_counter", "kvm-clock"].contains(clock)) {
             Some(better) => format!("echo {better} | sudo tee /{path}"),
             None => "find out why the kernel rejected the CPU's counter: sudo dmesg | grep -i -e tsc -e clocksource"
                 .to_owned(),
-        };
+        }
+    };
     match clock.as_str() {
         "jiffies" | "refined-jiffies" => fail(ID, format!("clock counts ticks ({clock})"), read)
-            .because("Timestamps have the resolution of a tick, 1 to 10 ms: smaller latencies cannot be measured.", remedy).until_boot(),
+            .because("Timestamps have the resolution of a tick, 1 to 10 ms: smaller latencies cannot be measured.", remedy()).until_boot(),
         "hpet" | "acpi_pm" | "pit" => warn(ID, format!("slow clock ({clock})"), read).because(
             "Each reading of the clock is a system call and an access to a slow device, which costs microseconds in every cycle.",
-            remedy,
+            remedy(),
         ).until_boot(),
         // Read in user space, from a counter of the CPU or a page of the hypervisor.
         "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter" | "riscv_clocksource"
@@ -354,26 +361,26 @@ fn watchdogs(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.watchdog";
     const HARD: &str = "proc/sys/kernel/nmi_watchdog";
     const SOFT: &str = "proc/sys/kernel/soft_watchdog";
-    let mut read: Vec<(&str, String)> = Vec::new();
+    let mut read: Vec<(&str, u32)> = Vec::new();
     for path in [HARD, SOFT] {
-        match context.root.try_read(path) {
+        match context.root.parsed(path, |text| text.parse().ok()) {
             Ok(value) => read.push((path, value)),
             Err(crate::Unreadable::Absent) => {}
             Err(why) => return unknown(ID, "watchdogs not readable", without(path, why)),
         }
     }
-    let on: Vec<&(&str, String)> = read.iter().filter(|(_, value)| value != "0").collect();
+    let on: Vec<&(&str, u32)> = read.iter().filter(|(_, value)| *value != 0).collect();
     match (read.first(), on.first()) {
         (None, _) if context.root.exists("proc/sys/kernel") => {
             not_applicable(ID, "this kernel has no watchdogs", context.evidence(HARD))
         }
         (None, _) => unknown(ID, "watchdogs not readable", context.evidence(HARD)),
-        (Some((path, value)), None) => ok(ID, "no watchdog interrupts the CPUs", evidence(path, value)),
+        (Some((path, value)), None) => ok(ID, "no watchdog interrupts the CPUs", evidence(path, &value.to_string())),
         (_, Some((path, value))) => {
             let files: Vec<String> = on.iter().map(|(path, _)| format!("/{path}")).collect();
             let names = on.iter().map(|(path, _)| if *path == HARD { "hard (NMI)" } else { "soft" });
             let names = names.collect::<Vec<_>>().join(" and ");
-            warn(ID, format!("watchdogs interrupt each CPU: {names}"), evidence(path, value))
+            warn(ID, format!("watchdogs interrupt each CPU: {names}"), evidence(path, &value.to_string()))
                 .because(
                     "A timer every 4 s, a thread above all real-time priorities, and for NMI an interrupt every 10 s that nothing can mask. Without them, a CPU that hangs is not reported.",
                     format!("echo 0 | sudo tee {}", files.join(" ")),

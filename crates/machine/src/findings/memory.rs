@@ -97,9 +97,10 @@ fn ksm(context: &CheckContext) -> Finding {
 fn numa_balancing(context: &CheckContext) -> Finding {
     const ID: &str = "memory.numa_balancing";
     const PATH: &str = "proc/sys/kernel/numa_balancing";
-    match context.root.try_read(PATH) {
-        Ok(value) if value == "0" => ok(ID, "pages stay on their memory node", evidence(PATH, &value)),
-        Ok(value) => warn(ID, "pages move between memory nodes", evidence(PATH, &value))
+    let balancing = context.root.parsed(PATH, |text| text.parse::<u32>().ok());
+    match balancing.map(|value| (value, evidence(PATH, &value.to_string()))) {
+        Ok((0, read)) => ok(ID, "pages stay on their memory node", read),
+        Ok((_, read)) => warn(ID, "pages move between memory nodes", read)
             .because(
                 "The kernel unmaps pages to see who uses them: each next access is a page fault, also of locked memory.",
                 format!("echo 0 | sudo tee /{PATH}"),

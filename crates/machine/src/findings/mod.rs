@@ -67,7 +67,7 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
 }
 
 impl Check {
-    /// The finding. A check that could not read something that exists is never content: it took it for absent.
+    /// The finding. A check that could not read or understand something that exists is never content.
     fn finding(&self, context: &CheckContext) -> Finding {
         let earlier = context.root.take_unread();
         let finding = (self.run)(context);
@@ -77,7 +77,7 @@ impl Check {
     }
 }
 
-/// The finding, or `unknown` if it is content although something that decides it could not be read.
+/// The finding, or `unknown` if it is content although something that decides it could not be read or understood.
 pub(crate) fn unless_unread(finding: Finding, unread: &[Unread]) -> Finding {
     let is_content = matches!(finding.state, FindingState::Ok | FindingState::NotApplicable);
     match unread.first() {
@@ -155,7 +155,7 @@ impl<'a> CheckContext<'a> {
         if online.is_empty() && self.root.exists(cpus::ONLINE) {
             // No machine is without a CPU: the list is damaged.
             let path = cpus::ONLINE.to_owned();
-            self.root.add_unread(vec![Unread { path, why: Unreadable::Failed }]);
+            self.root.add_unread(vec![Unread { path, why: Unreadable::NotUnderstood }]);
         }
         online
     }
@@ -255,6 +255,11 @@ fn files<'a>(paths: impl IntoIterator<Item = &'a str>) -> String {
     record::shell::command(&paths)
 }
 
+/// The word in brackets, as the kernel writes the chosen one of several: `always [madvise] never`.
+fn chosen(text: &str) -> Option<String> {
+    text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).map(str::to_owned)
+}
+
 /// `path = value` in one line.
 fn evidence(path: &str, value: &str) -> String {
     let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -267,6 +272,7 @@ fn without(path: &str, why: Unreadable) -> String {
         Unreadable::Absent => "does not exist",
         Unreadable::Forbidden => "may not be read",
         Unreadable::Failed => "cannot be read",
+        Unreadable::NotUnderstood => "has a content that is not understood",
     };
     format!("/{path} {why}")
 }

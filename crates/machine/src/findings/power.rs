@@ -2,7 +2,7 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, files, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, chosen, evidence, files, not_applicable, ok, unknown, warn, without};
 use crate::{Root, Unreadable};
 
 const PCI: &str = "sys/bus/pci/devices";
@@ -76,7 +76,9 @@ fn pci(context: &CheckContext) -> Finding {
 
 fn pci_controllers(root: &Root) -> Vec<Device> {
     let device = |name: String| {
-        let class = root.read(&format!("{PCI}/{name}/class"))?;
+        let is_class = |class: &str| class.strip_prefix("0x").is_some_and(|hex| u32::from_str_radix(hex, 16).is_ok());
+        let class = |text: &str| is_class(text).then(|| text.to_owned());
+        let class = root.parsed(&format!("{PCI}/{name}/class"), class).ok()?;
         let (_, kind) = PCI_KINDS.iter().find(|(code, _)| class.starts_with(code))?;
         let path = format!("{PCI}/{name}/power/control");
         let control = root.read(&path)?;
@@ -103,7 +105,8 @@ fn peripherals(root: &Root) -> Vec<Device> {
             return None;
         }
         let read = |file: &str| root.read(&format!("{USB}/{name}/{file}"));
-        if read("bDeviceClass")? == HUB {
+        let class = root.word(&format!("{USB}/{name}/bDeviceClass")).ok()?;
+        if class == HUB {
             return None;
         }
         let path = format!("{USB}/{name}/power/control");
@@ -127,7 +130,7 @@ fn aspm(context: &CheckContext) -> Finding {
         let devices = context.root.list(PCI).into_iter();
         let states =
             devices.flat_map(|device| ["l1_aspm", "l0s_aspm"].map(|file| format!("{PCI}/{device}/link/{file}")));
-        states.filter_map(|path| Some((context.root.read(&path)?, path)))
+        states.filter_map(|path| Some((context.root.number::<u8>(&path)?, path)))
     };
     let policy = match context.root.try_read(POLICY) {
         Ok(policy) => policy,
@@ -138,9 +141,8 @@ fn aspm(context: &CheckContext) -> Finding {
     };
     let read = evidence(POLICY, &policy);
     let remedy = format!("echo performance | sudo tee /{POLICY}");
-    let chosen =
-        policy.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or_default();
-    match chosen {
+    let chosen = chosen(&policy).unwrap_or_default();
+    match chosen.as_str() {
         "performance" => ok(ID, "PCI Express links do not sleep", read),
         "powersave" | "powersupersave" => {
             warn(ID, format!("PCI Express links sleep between transfers ({chosen})"), read)
@@ -148,11 +150,12 @@ fn aspm(context: &CheckContext) -> Finding {
                 .until_boot()
         }
         "default" => {
-            let links: Vec<(String, String)> = links().collect();
-            let asleep = links.iter().find(|(state, _)| state == "1");
+            let links: Vec<(u8, String)> = links().collect();
+            let asleep = links.iter().find(|(state, _)| *state != 0);
             match asleep {
                 Some((state, path)) => {
-                    warn(ID, "PCI Express links sleep between transfers, as the firmware chose", evidence(path, state))
+                    let read = evidence(path, &state.to_string());
+                    warn(ID, "PCI Express links sleep between transfers, as the firmware chose", read)
                         .because(WHY, remedy)
                         .until_boot()
                 }

@@ -52,23 +52,22 @@ fn realtime(context: &CheckContext) -> Finding {
 /// Kernels with CONFIG_RT_GROUP_SCHED refuse real-time priorities in a group without a budget, even for root.
 fn rt_budget(context: &CheckContext) -> Finding {
     const ID: &str = "rights.rt_budget";
-    if let Err(why) = context.root.try_read(GROUPS) {
+    if let Err(why) = cgroup::lines(context.root, "self") {
         return unknown(ID, "control group not readable", without(GROUPS, why));
     }
     let Some(group) = cgroup::group_v1(context.root, "cpu") else {
         return not_applicable(ID, "no control group limits real-time threads", context.evidence(GROUPS));
     };
     let path = format!("{}/cpu.rt_runtime_us", group.folder);
-    match context.root.try_read(&path) {
-        Ok(value) if value == "0" => {
-            fail(ID, format!("control group {} has no time for real-time threads", group.name), evidence(&path, &value))
-                .because(
-                    "The kernel refuses real-time priorities for every process in this group, even for root.",
-                    format!("echo 950000 | sudo tee {}", files([path.as_str()])),
-                )
-                .until_boot()
-        }
-        Ok(value) => ok(ID, format!("control group {} may run real-time threads", group.name), evidence(&path, &value)),
+    let budget = context.root.parsed(&path, |text| text.parse::<i64>().ok());
+    match budget.map(|us| (us, evidence(&path, &us.to_string()))) {
+        Ok((0, read)) => fail(ID, format!("control group {} has no time for real-time threads", group.name), read)
+            .because(
+                "The kernel refuses real-time priorities for every process in this group, even for root.",
+                format!("echo 950000 | sudo tee {}", files([path.as_str()])),
+            )
+            .until_boot(),
+        Ok((_, read)) => ok(ID, format!("control group {} may run real-time threads", group.name), read),
         Err(crate::Unreadable::Absent) if context.root.exists(&group.folder) => {
             not_applicable(ID, "no control group limits real-time threads", context.evidence(&path))
         }
@@ -114,14 +113,15 @@ struct Granted {
 
 impl Granted {
     fn read(context: &CheckContext, bit: u32, limit: &str) -> Self {
-        let status = context.root.read(STATUS).unwrap_or_default();
+        let has = |sign: &'static str| move |text: &str| text.contains(sign).then(|| text.to_owned());
+        let status = context.root.parsed(STATUS, has("CapEff:")).unwrap_or_default();
         let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).map(str::trim);
         let held = effective.and_then(|hex| u64::from_str_radix(hex, 16).ok()).map(|set| set & (1 << bit) != 0);
         // Root in a user namespace has every capability, but none of them grants these rights.
         let confined = virt::initial_namespace(context.root, "user") == Some(false);
         let capable = if confined { held.map(|_| false) } else { held };
 
-        let limits = context.root.read(LIMITS).unwrap_or_default();
+        let limits = context.root.parsed(LIMITS, has("Max ")).unwrap_or_default();
         let values = limits.lines().find_map(|line| line.strip_prefix(limit));
         let soft_limit = values.and_then(|values| values.split_whitespace().next()).map(str::to_owned);
 

@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// The finding if the machine has no sound card.
 fn no_card(context: &CheckContext, id: &str) -> Option<Finding> {
-    match context.root.try_read(CARDS) {
+    match crate::sound::cards_text(context.root) {
         Ok(cards) if !cards.contains("no soundcards") => None,
         Ok(cards) => Some(not_applicable(id, "no sound card", evidence(CARDS, &cards))),
         Err(crate::Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
@@ -133,6 +133,18 @@ fn server(context: &CheckContext) -> Finding {
     };
     let path = |thread: &Scheduled| format!("proc/{}/task/{}/stat", thread.process, thread.id);
     let ordinary = servers.iter().find(|server| realtime(server).is_none());
+    // Of a thread that could not be read, the policy is not known.
+    let unread = servers.iter().find(|server| {
+        let listed = context.root.list(&format!("proc/{}/task", server.process)).len();
+        realtime(server).is_none() && listed > threads.iter().filter(|thread| thread.process == server.process).count()
+    });
+    if let Some(server) = unread {
+        return unknown(
+            ID,
+            format!("not all threads of {} are readable", server.name),
+            context.evidence(&path(server)),
+        );
+    }
     let Some(ordinary) = ordinary else {
         let (thread, policy) = realtime(first).expect("each of them has one");
         let read = evidence(&path(thread), &format!("{}, {policy}", thread.name));

@@ -100,7 +100,7 @@ impl Line {
                 let kind = self.radio()?;
                 Some(radios(root).iter().all(|radio| radio.kind != kind || radio.is_adapter))
             }
-            Self::NoSound => match root.try_read("proc/asound/cards") {
+            Self::NoSound => match sound::cards_text(root) {
                 Ok(_) => Some(!sound::cards(root).iter().any(|card| card.name.contains(ON_BOARD_SOUND))),
                 Err(Unreadable::Absent) if root.exists("proc/sys/kernel") => Some(true),
                 Err(_) => None,
@@ -224,10 +224,19 @@ pub(crate) struct Radio {
     is_on: bool,
 }
 
+/// The kinds of wireless devices (`Documentation/ABI/stable/sysfs-class-rfkill`).
+const RADIO_KINDS: [&str; 8] = ["wlan", "bluetooth", "ultrawideband", "wimax", "wwan", "gps", "fm", "nfc"];
+
+/// The kind of wireless device that this text names.
+pub(crate) fn radio_kind(text: &str) -> Option<&'static str> {
+    RADIO_KINDS.into_iter().find(|kind| *kind == text)
+}
+
 fn radios(root: &Root) -> Vec<Radio> {
     const FOLDER: &str = "sys/class/rfkill";
     let radio = |name: String| {
-        let read = |file: &str| root.read(&format!("{FOLDER}/{name}/{file}"));
+        let file = |file: &str| format!("{FOLDER}/{name}/{file}");
+        let is_blocked = |name: &str| root.number::<u8>(&file(name)).map(|blocked| blocked != 0);
         // Above the wireless device, which `device` links to, is the device of the bus.
         let last_of_link = |file: &str| {
             let target = root.link(&format!("{FOLDER}/{name}/device/device/{file}"))?;
@@ -235,10 +244,10 @@ fn radios(root: &Root) -> Vec<Radio> {
         };
         Some(Radio {
             index: name.strip_prefix("rfkill")?.to_owned(),
-            kind: read("type")?,
+            kind: root.parsed(&file("type"), radio_kind).ok()?.to_owned(),
             module: last_of_link("driver/module"),
             is_adapter: last_of_link("subsystem").is_some_and(|bus| matches!(&*bus, "usb" | "pci")),
-            is_on: read("soft").as_deref() == Some("0") && read("hard").as_deref() != Some("1"),
+            is_on: is_blocked("soft") == Some(false) && is_blocked("hard") != Some(true),
         })
     };
     root.list(FOLDER).into_iter().filter_map(radio).collect()

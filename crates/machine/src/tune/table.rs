@@ -116,7 +116,8 @@ pub const DEFINITIONS: &[Definition] = &[
             // A limit below the highest frequency of the CPU is lifted by cpu.max_freq, so the frequency is not fixed any more.
             let khz = |lead: u32, name: &str| context.root.number::<u64>(&cpufreq(lead, name));
             let is_limited = |lead: u32| khz(lead, "scaling_max_freq") < khz(lead, "cpuinfo_max_freq");
-            let has_fixed = |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) && !is_limited(*lead);
+            let has_fixed =
+                |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) != Some(false) && !is_limited(*lead);
             if !context.is_named && !leads.is_empty() && leads.iter().all(has_fixed) {
                 return Err(WhyNot::Here("the lowest and the highest frequency are equal, so it is fixed".to_owned()));
             }
