@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{CpuList, Root};
+use crate::{CpuList, Root, Unreadable};
 
 /// Device interrupts that each CPU has served since boot, from `/proc/interrupts`.
 ///
@@ -184,10 +184,17 @@ pub(crate) struct DeviceInterrupt {
     pub handlers: String,
 }
 
+/// The text of `/proc/interrupts`, whose heading names the CPUs.
+///
+/// # Errors
+/// The errors of [`Root::parsed`].
+pub(crate) fn table(root: &Root) -> Result<String, Unreadable> {
+    root.parsed("proc/interrupts", |text| (!cpus(text).is_empty()).then(|| text.to_owned()))
+}
+
 /// All numbered interrupts, also timers; `None` if they cannot be read.
 pub(crate) fn devices(root: &Root) -> Option<Vec<DeviceInterrupt>> {
-    let is_table = |text: &str| !cpus(text).is_empty();
-    let text = root.parsed("proc/interrupts", |text| is_table(text).then(|| text.to_owned())).ok()?;
+    let text = table(root).ok()?;
     let columns = cpus(&text).len();
     let device = |(number, rest): (u32, &str)| {
         let words: Vec<&str> = rest.split_whitespace().collect();

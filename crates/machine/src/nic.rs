@@ -128,6 +128,8 @@ struct UnreadFiles {
     threads: Vec<Unread>,
     /// Power saving of the device.
     power: Vec<Unread>,
+    /// The programs that synchronise clocks.
+    programs: Vec<Unread>,
 }
 
 /// Error: an interface cannot be checked.
@@ -176,6 +178,8 @@ impl Nic {
         unread.interrupts.extend(of_folder.iter().cloned());
         let power = power::power(&folder, &link.name);
         unread.power = of_folder.into_iter().chain(root.take_unread()).collect();
+        let clocks = clocks::read(root);
+        unread.programs = root.take_unread();
         Ok(Self {
             index: link.index,
             hardware: Hardware::of(&link, driver.as_deref()),
@@ -198,7 +202,7 @@ impl Nic {
             interrupts,
             sees_all_tasks: sees_all_tasks(root),
             power,
-            clocks: clocks::read(root),
+            clocks,
             napi_threads: interrupts::of_napis(root, &napis),
             stamping: ethtool::stamping(answers, &link),
             unread,
@@ -309,10 +313,6 @@ impl<'a> Folder<'a> {
     /// The path of a file in the folder.
     fn file(&self, name: &str) -> Option<String> {
         Some(format!("{}/{name}", self.path.as_ref()?))
-    }
-
-    fn read(&self, name: &str) -> Option<String> {
-        self.root.read(&self.file(name)?)
     }
 
     fn exists(&self, name: &str) -> bool {

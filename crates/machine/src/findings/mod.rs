@@ -82,8 +82,12 @@ pub(crate) fn unless_unread(finding: Finding, unread: &[Unread]) -> Finding {
     let is_content = matches!(finding.state, FindingState::Ok | FindingState::NotApplicable);
     match unread.first() {
         Some(Unread { path, why }) if is_content => {
-            let remedy = if *why == Unreadable::Forbidden { ": run as root" } else { "" };
-            unknown(&finding.id, format!("not everything that decides this is readable{remedy}"), without(path, *why))
+            let what = match why {
+                Unreadable::Forbidden => "readable: run as root",
+                Unreadable::NotUnderstood => "understood",
+                Unreadable::Absent | Unreadable::Failed => "readable",
+            };
+            unknown(&finding.id, format!("not everything that decides this is {what}"), without(path, *why))
         }
         _ => finding,
     }
@@ -256,7 +260,7 @@ fn files<'a>(paths: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// The word in brackets, as the kernel writes the chosen one of several: `always [madvise] never`.
-fn chosen(text: &str) -> Option<String> {
+pub(crate) fn chosen(text: &str) -> Option<String> {
     text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).map(str::to_owned)
 }
 
@@ -267,7 +271,7 @@ fn evidence(path: &str, value: &str) -> String {
 }
 
 /// The path of an unreadable file, with the reason.
-fn without(path: &str, why: Unreadable) -> String {
+pub(crate) fn without(path: &str, why: Unreadable) -> String {
     let why = match why {
         Unreadable::Absent => "does not exist",
         Unreadable::Forbidden => "may not be read",

@@ -189,11 +189,12 @@ fn ask_kernel(
 }
 
 fn read(root: &Root, path: &str) -> Result<Answer, String> {
-    let text = root.try_read(path).map_err(|why| match why {
+    let bytes = root.parsed(path, parse).map_err(|why| match why {
         Unreadable::Absent => format!("/{path} was not recorded"),
-        _ => format!("/{path} cannot be read"),
+        Unreadable::NotUnderstood => format!("/{path} is empty or not hexadecimal"),
+        Unreadable::Forbidden | Unreadable::Failed => format!("/{path} cannot be read"),
     })?;
-    parse(&text).map(Answer::from_bytes).ok_or_else(|| format!("/{path} is not hexadecimal"))
+    Ok(Answer::from_bytes(bytes))
 }
 
 fn parse(text: &str) -> Option<Vec<u8>> {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Folder, UnreadFiles, answers::Reading, netdev::Napi};
-use crate::{CpuList, Root, tasks};
+use crate::{CpuList, Root, interrupts, tasks};
 
 /// An interrupt of the interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -51,7 +51,10 @@ impl Thread {
 
     /// Reads the thread with this id.
     pub(crate) fn of(root: &Root, id: u32) -> Option<Self> {
-        let stat = root.read(&format!("proc/{id}/stat"))?;
+        root.parsed(&format!("proc/{id}/stat"), |stat| Self::parse(id, stat)).ok()
+    }
+
+    fn parse(id: u32, stat: &str) -> Option<Self> {
         // A name may contain blanks and brackets; proc(5) numbers the fields after it from 3 on.
         let (head, tail) = stat.rsplit_once(')')?;
         let field = |number: usize| tail.split_whitespace().nth(number - 3)?.parse::<u32>().ok();
@@ -74,7 +77,7 @@ impl Thread {
 /// Drivers choose the names freely (`virtio2-input.0`), so the name alone is not sufficient.
 pub(super) fn all(folder: &Folder, napis: &Reading<Vec<Napi>>, unread: &mut UnreadFiles) -> Option<Vec<Interrupt>> {
     let root = folder.root;
-    let table = root.read("proc/interrupts").unwrap_or_default();
+    let table = interrupts::table(root).unwrap_or_default();
     let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
     let sources: [&dyn Fn() -> Vec<u32>; 2] = [&|| of_polling(napis), &|| of_device(folder, &lines)];
     let own = sources.iter().map(|source| source()).find(|numbers| !numbers.is_empty());
@@ -82,7 +85,9 @@ pub(super) fn all(folder: &Folder, napis: &Reading<Vec<Napi>>, unread: &mut Unre
     let (own, false) = (own?, lines.is_empty()) else { return None };
     let own = lines.iter().filter(|line| own.contains(&line.number) && line.count > 0);
     let interrupt = |line: &Line| {
-        let read = |file: &str| root.read(&format!("proc/irq/{}/{file}", line.number));
+        let is_list = |text: &str| text.parse::<CpuList>().is_ok();
+        let list = |text: &str| is_list(text).then(|| text.to_owned());
+        let read = |file: &str| root.parsed(&format!("proc/irq/{}/{file}", line.number), list).ok();
         let (allowed, effective) = (read("smp_affinity_list"), read("effective_affinity_list"));
         Interrupt { number: line.number, name: line.name.to_owned(), allowed, effective, thread: None }
     };
@@ -122,7 +127,7 @@ fn of_device(folder: &Folder, lines: &[Line]) -> Vec<u32> {
 /// its devices have run.
 pub(super) fn serving(folder: &Folder, napis: &Reading<Vec<Napi>>, interface: &str) -> Option<Vec<Thread>> {
     let root = folder.root;
-    let table = root.read("proc/interrupts").unwrap_or_default();
+    let table = interrupts::table(root).unwrap_or_default();
     let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
     let own = [of_polling(napis), of_device(folder, &lines)].concat();
     let serves = |name: &str| {

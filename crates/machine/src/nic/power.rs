@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Folder;
+use crate::findings::chosen;
 
 /// Power saving of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,20 +28,19 @@ pub(super) fn power(folder: &Folder, interface: &str) -> Power {
     // The PCI device of a virtio NIC is its parent.
     let device = if bus_of("device").as_deref() == Some("virtio") { "device/.." } else { "device" };
     let is_pci = bus_of(device).map(|bus| bus == "pci");
-    let sleep = |name: &str| folder.read(&format!("{device}/link/{name}_aspm")).map(|on| (name.to_owned(), on == "1"));
+    let sleep = |name: &str| {
+        let is_on: u8 = folder.root.number(&folder.file(&format!("{device}/link/{name}_aspm"))?)?;
+        Some((name.to_owned(), is_on != 0))
+    };
     let sleeps: Vec<(String, bool)> = ["l0s", "l1"].into_iter().filter_map(sleep).collect();
     let in_force = sleeps.iter().filter(|(_, on)| *on).map(|(name, _)| name.clone()).collect();
-    let policy = folder.root.read("sys/module/pcie_aspm/parameters/policy");
+    let control = |text: &str| ["on", "auto"].contains(&text).then(|| text.to_owned());
+    let runtime = folder.file(&format!("{device}/power/control"));
     Power {
         device: format!("sys/class/net/{interface}/{device}"),
-        runtime: folder.read(&format!("{device}/power/control")),
+        runtime: runtime.and_then(|path| folder.root.parsed(&path, control).ok()),
         is_pci,
         link_sleeps: (!sleeps.is_empty()).then_some(in_force),
-        link_policy: policy.as_deref().and_then(chosen),
+        link_policy: folder.root.parsed("sys/module/pcie_aspm/parameters/policy", chosen).ok(),
     }
-}
-
-/// The word in brackets, which is the selected one.
-fn chosen(words: &str) -> Option<String> {
-    Some(words.split_once('[')?.1.split_once(']')?.0.to_owned())
 }

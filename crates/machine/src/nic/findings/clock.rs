@@ -3,7 +3,10 @@
 use record::{Clocks, Finding, Ptp};
 
 use super::{Check, CheckContext, judged, micros};
-use crate::findings::{Explain, not_applicable, ok, unknown, warn};
+use crate::{
+    findings::{Explain, not_applicable, ok, unknown, warn, without},
+    root::Unread,
+};
 
 const STAMPS: &str = "ethtool -T";
 /// The limit of IEEE 802.1AS for any two clocks that are seven hops apart, ns.
@@ -50,6 +53,8 @@ fn synchronised(context: &CheckContext) -> Finding {
                 format!("{programs} runs, but its accuracy cannot be read"),
                 format!("/proc/*/comm: {programs}"),
             )
+        } else if let Some(Unread { path, why }) = context.nic.unread.programs.first() {
+            unknown(ID, "not all programs of this machine are readable", without(path, *why))
         } else if !context.nic.sees_all_tasks {
             unknown(ID, "not all programs of this machine are visible", "/proc/2/comm is not kthreadd")
         } else {
