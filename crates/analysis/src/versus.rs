@@ -8,8 +8,10 @@
 //! | module | contents |
 //! |---|---|
 //! | `side` | a side: the conditions and the figures of its rounds |
+//! | `pairs` | the pairs of CPUs of two matrices |
 //! | `shift` | the shift between two sets of rounds, and the number of rounds that would show one |
 
+mod pairs;
 mod shift;
 mod side;
 #[cfg(test)]
@@ -95,6 +97,8 @@ fn one_of(comparisons: usize, a: &Records, b: &Records, least_ratio: f64) -> Ver
         pairs.iter().map(|(a, b)| Measure::ALL.into_iter().filter(|&m| is_judged(a, b, m)).count()).sum();
     let mut shift = Shift::new(ALPHA / (tests * comparisons).max(1) as f64, least_ratio);
     let groups: Vec<VersusGroup> = pairs.iter().map(|(a, b)| compared(a, b, order, &mut shift)).collect();
+    let loads: Vec<[Option<Vec<String>>; 2]> =
+        pairs.iter().map(|(a, b)| [a, b].map(|group| group.conditions.loads.clone())).collect();
     Versus {
         schema: record::versus::VERSUS_SCHEMA.to_owned(),
         a: a.side.clone(),
@@ -104,6 +108,7 @@ fn one_of(comparisons: usize, a: &Records, b: &Records, least_ratio: f64) -> Ver
         differs: side::differs(a, b),
         change: Change::of_all(&groups.iter().map(|group| group.change).collect::<Vec<_>>()),
         groups,
+        pairs: pairs::compared(&a.pairs, &b.pairs, &loads),
         alone,
         least_ratio,
         least_rounds: shift.least(),

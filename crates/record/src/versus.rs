@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Figures, Histogram, Tool};
+use crate::{Extra, Figures, Histogram, Placement, Tool};
 
 /// Name and version of the format.
 pub const VERSUS_SCHEMA: &str = "punctual.compare/1";
@@ -32,6 +32,9 @@ pub struct Versus {
     pub differs: Vec<Differs>,
     /// The compared groups of threads.
     pub groups: Vec<VersusGroup>,
+    /// The pairs of CPUs of two matrices; only the groups are judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<VersusPair>,
     /// Groups of one side without a counterpart.
     pub alone: Vec<String>,
     /// The relative difference that the rounds should be able to show, e.g. 0.2.
@@ -162,6 +165,21 @@ pub struct VersusGroup {
     pub histogram_b: Histogram,
     /// The judgement on all figures.
     pub change: Change,
+}
+
+/// Two threads on a pair of CPUs that both sides have in their matrices. Jitter is the largest |interval - period|.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct VersusPair {
+    /// The load on the first side.
+    pub load_a: String,
+    /// The load on the second side.
+    pub load_b: String,
+    /// The threads with their CPUs.
+    pub places: Vec<Placement>,
+    /// Jitter of each thread on the first side, ns: the median of the rounds.
+    pub jitter_a_ns: Vec<f64>,
+    /// Jitter of each thread on the second side, ns: the median of the rounds.
+    pub jitter_b_ns: Vec<f64>,
 }
 
 /// A compared figure.

@@ -65,14 +65,14 @@ pub(crate) fn rows(pair: &ComparedPair) -> Vec<[String; 4]> {
     both.chain(beyond).collect()
 }
 
-/// A ratio with three significant digits: `0.87x`, `14.3x`, `205x`.
+/// A ratio with two or three significant digits: `0.0017x`, `0.87x`, `14.3x`, `205x`.
 pub(crate) fn times(ratio: f64) -> String {
-    let digits = if ratio >= 99.95 {
-        0
-    } else if ratio >= 9.995 {
-        1
-    } else {
-        2
+    let digits = match ratio {
+        _ if ratio >= 99.95 => 0,
+        _ if ratio >= 9.995 => 1,
+        _ if ratio >= 0.0995 || ratio <= 0.0 => 2,
+        _ if ratio >= 0.00995 => 3,
+        _ => 4,
     };
     format!("{ratio:.digits$}x")
 }
@@ -149,7 +149,7 @@ fn tool_and_policy(figures: &Figures) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A published matrix under one load: one row per CPU of the first thread, one column per CPU of the second.
+/// A matrix under one load: one row per CPU of the first thread, one column per CPU of the second.
 pub(crate) struct JitterTable {
     /// The meaning of the cells, and the load.
     pub(crate) caption: String,
@@ -185,10 +185,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_have_three_digits() {
+    fn ratios_have_two_or_three_digits() {
         assert_eq!(
-            [0.871, 1.0, 9.996, 14.33, 99.96, 205.4].map(times),
-            ["0.87x", "1.00x", "10.0x", "14.3x", "100x", "205x"]
+            [0.0, 0.001_71, 0.0213, 0.871, 1.0, 9.996, 14.33, 99.96, 205.4].map(times),
+            ["0.00x", "0.0017x", "0.021x", "0.87x", "1.00x", "10.0x", "14.3x", "100x", "205x"]
         );
     }
 

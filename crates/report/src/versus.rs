@@ -1,12 +1,17 @@
 //! Comparisons of two sides, as text for terminal, page and exports.
 
+use std::collections::BTreeSet;
+
 use analysis::format_ns;
 use record::{
     Versus, counted,
-    versus::{Across, AcrossStep, Change, Differs, Measure, MeasureEffect, RoundOrder, Side, VersusGroup},
+    versus::{Across, AcrossStep, Change, Differs, Measure, MeasureEffect, RoundOrder, Side, VersusGroup, VersusPair},
 };
 
-use crate::{compare, style::Ink};
+use crate::{
+    compare::{self, JitterTable},
+    style::Ink,
+};
 
 /// Headings of [`Row`].
 pub(crate) const HEADINGS: [&str; 6] = ["", "A", "B", "B / A", "interval", "result"];
@@ -213,6 +218,47 @@ pub(crate) fn changes(across: &Across) -> Vec<(String, Ink)> {
             (sentence.replacen("than A:", &format!("than {}:", before.value), 1), answer.ink)
         })
         .collect()
+}
+
+/// The jitter of each pair of CPUs of two matrices: one table for each load.
+pub(crate) fn pair_tables(versus: &Versus) -> Vec<JitterTable> {
+    let mut loads: Vec<[&str; 2]> = Vec::new();
+    for pair in &versus.pairs {
+        let load = [pair.load_a.as_str(), pair.load_b.as_str()];
+        if !loads.contains(&load) {
+            loads.push(load);
+        }
+    }
+    loads.into_iter().filter_map(|load| pair_table(&versus.pairs, load)).collect()
+}
+
+fn pair_table(pairs: &[VersusPair], [load_a, load_b]: [&str; 2]) -> Option<JitterTable> {
+    let of_load: Vec<&VersusPair> =
+        pairs.iter().filter(|pair| pair.load_a == load_a && pair.load_b == load_b).collect();
+    let [row, column] = &*of_load.first()?.places else { return None };
+    let cpus = |thread: usize| -> BTreeSet<u32> {
+        of_load.iter().filter_map(|pair| Some(pair.places.get(thread)?.cpu)).collect()
+    };
+    let columns = cpus(1);
+    let text = |pair: &VersusPair| {
+        let of = |thread: usize| match (pair.jitter_a_ns.get(thread), pair.jitter_b_ns.get(thread)) {
+            (Some(&a), Some(&b)) if a > 0.0 => compare::times(b / a),
+            _ => "-".to_owned(),
+        };
+        format!("{} / {}", of(1), of(0))
+    };
+    let at = |cpus: [u32; 2]| of_load.iter().find(|pair| pair.places.iter().map(|place| place.cpu).eq(cpus));
+    let cell = |cpus: [u32; 2]| at(cpus).map_or_else(|| "-".to_owned(), |pair| text(pair));
+    let cells = |cpu: u32| columns.iter().map(move |&other| [cpu, other]).map(cell);
+    let load = if load_a == load_b { load_a.to_owned() } else { format!("{load_a} and {load_b}") };
+    Some(JitterTable {
+        caption: format!("B / A of the jitter of {} / {}, {load}", column.role, row.role),
+        head: [String::new()].into_iter().chain(columns.iter().map(|cpu| format!("{} {cpu}", column.role))).collect(),
+        rows: cpus(0)
+            .into_iter()
+            .map(|cpu| [format!("{} {cpu}", row.role)].into_iter().chain(cells(cpu)).collect())
+            .collect(),
+    })
 }
 
 /// The figures of a group.

@@ -7,6 +7,7 @@ use record::{
     versus::{Differs, Measure, Side},
 };
 
+use super::pairs::{self, Pair};
 use crate::{compare, duration::format_unsigned_ns};
 
 /// The compared percentiles.
@@ -21,6 +22,8 @@ const UNKNOWN: &str = "unknown";
 pub struct Records {
     pub(super) side: Side,
     pub(super) groups: Vec<Group>,
+    /// The pairs of CPUs of matrices.
+    pub(super) pairs: Vec<Pair>,
     /// The values of each condition.
     pub(super) conditions: BTreeMap<&'static str, BTreeSet<String>>,
     /// Start of each record, as [`in_order`] writes it.
@@ -64,6 +67,7 @@ impl Records {
         for (what, value) in conditions(record) {
             self.conditions.entry(what).or_default().insert(value.unwrap_or_else(|| UNKNOWN.to_owned()));
         }
+        pairs::add(&mut self.pairs, record);
         for measured in compare::groups(record) {
             let (conditions, round) = (of_conditions(&measured.figures), Round::of(&measured, record));
             let group = match self.groups.iter_mut().find(|group| group.conditions == conditions) {

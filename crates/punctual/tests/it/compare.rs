@@ -58,6 +58,27 @@ fn document(text: &str) -> Versus {
     serde_json::from_str(text).unwrap()
 }
 
+/// Two published matrices of machine-tool threads with 16 pairs of CPUs, which have jitter as their only figure.
+#[test]
+fn each_pair_of_cpus_of_two_matrices_is_compared() {
+    let scratch = Scratch::new();
+    let published = include_str!("../../../../references/athlon-xenomai.toml");
+    // The first cell of the idle matrix: servo 7.7 us, base 7.5 us.
+    let changed = published.replacen(" 7.7/7.5 ", "15.4/0.075 ", 1);
+    assert_ne!(published, changed);
+    fs::write(scratch.path().join("mine.toml"), changed).unwrap();
+    let run = scratch.run("compare athlon-xenomai -- ./mine.toml --full");
+    let text = run.stdout();
+    let row = text.lines().find(|line| line.starts_with("  base 0 ")).unwrap();
+    assert_eq!(
+        row.split_whitespace().collect::<Vec<_>>().join(" "),
+        "base 0 2.00x / 0.010x 1.00x / 1.00x 1.00x / 1.00x 1.00x / 1.00x"
+    );
+    let pairs = document(&scratch.run("compare athlon-xenomai -- ./mine.toml --json").stdout()).pairs;
+    assert_eq!(pairs.len(), 32, "16 at rest, 16 with CPU hogs");
+    assert_eq!((&pairs[0].jitter_a_ns, &pairs[0].jitter_b_ns), (&vec![7500.0, 7700.0], &vec![75.0, 15_400.0]));
+}
+
 #[test]
 fn a_side_that_is_less_punctual_is_worse() {
     let scratch = Scratch::new();

@@ -76,13 +76,7 @@ pub fn published(record: &Record) -> Option<PublishedView> {
             head: filled.iter().map(|&column| COLUMNS[column].to_owned()).collect(),
             rows: rows.iter().map(|row| Row::plain(cells(row))).collect(),
         },
-        matrix: jitter_tables(record)
-            .into_iter()
-            .map(|of| {
-                let rows = of.rows.into_iter().map(Row::plain);
-                Table { caption: of.caption, head: of.head, rows: rows.collect() }
-            })
-            .collect(),
+        matrix: jitter_tables(record).into_iter().map(Table::of_jitter).collect(),
         notes: published_notes(published),
     })
 }

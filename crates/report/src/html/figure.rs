@@ -1,6 +1,7 @@
 //! A chart with title, reading instructions and a table of its figures.
 
 use super::lines::Line;
+use crate::compare::JitterTable;
 
 /// A chart, as the template sees it.
 pub struct Figure {
@@ -84,6 +85,11 @@ impl Table {
     pub fn plain(caption: &str, head: &[&str], rows: Vec<Vec<String>>) -> Self {
         let head = head.iter().map(|&h| h.to_owned()).collect();
         Self { caption: caption.to_owned(), head, rows: rows.into_iter().map(Row::plain).collect() }
+    }
+
+    /// The table of a matrix under one load.
+    pub fn of_jitter(of: JitterTable) -> Self {
+        Self { caption: of.caption, head: of.head, rows: of.rows.into_iter().map(Row::plain).collect() }
     }
 
     /// True if the table is long enough to scroll on screen.

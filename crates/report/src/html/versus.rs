@@ -17,7 +17,7 @@ use super::{
     text,
     verdict::Headline,
 };
-use crate::versus::{HEADINGS, answer, differs, name, not_judged, notes, rows};
+use crate::versus::{HEADINGS, answer, differs, name, not_judged, notes, pair_tables, rows};
 
 /// Bottom of the axes.
 const BOTTOM: f64 = 300.0;
@@ -37,6 +37,7 @@ struct Page<'a> {
     ending: &'static str,
     command: String,
     groups: Vec<Group>,
+    pairs: Vec<Table>,
     conditions: Table,
     notes: Vec<String>,
     a: String,
@@ -88,6 +89,7 @@ pub fn render_versus(versus: &Versus, command: &[String]) -> String {
         ending: "",
         command: record::shell::command(command),
         groups: versus.groups.iter().enumerate().map(|(index, of)| group(index, of)).collect(),
+        pairs: pair_tables(versus).into_iter().map(Table::of_jitter).collect(),
         conditions: Table::plain(
             "Conditions",
             &["", "A", "B"],

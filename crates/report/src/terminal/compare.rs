@@ -14,22 +14,26 @@ pub(super) fn section(page: &mut Page, record: &Record) {
 }
 
 /// The largest lateness against that of each other record, in one line each: of the group where the ratio is largest, and
-/// of equal ratios the largest lateness.
+/// of equal ratios the largest lateness. The jitter instead if the other record has no lateness, such as a published
+/// matrix.
 pub(super) fn brief(page: &mut Page, record: &Record, column: usize) {
     for against in &record.against {
-        let pairs = against.pairs.iter().filter(|pair| pair.ratios.max.is_some());
-        let ratio = |pair: &ComparedPair| pair.ratios.max.unwrap_or(0.0);
-        let worst = pairs.max_by(|a, b| ratio(a).total_cmp(&ratio(b)).then_with(|| a.ours.max_ns.cmp(&b.ours.max_ns)));
-        let largest = worst.and_then(|pair| rows(pair).into_iter().find(|row| row[0] == "max"));
-        let text = match (worst, largest) {
-            (Some(pair), Some([_, ours, theirs, ratio])) => {
-                let (group, other) = (name(&pair.ours), &against.name);
-                format!("{other} ({group}): largest lateness {theirs}, here {ours} ({ratio}; one run is not judged)")
-            }
-            _ => format!("no figure to compare with {}", against.name),
-        };
+        let text = worst(against, "max", |pair| pair.ratios.max)
+            .or_else(|| worst(against, "jitter", |pair| pair.ratios.jitter))
+            .unwrap_or_else(|| format!("no figure to compare with {}", against.name));
         page.fact("against", column, &text);
     }
+}
+
+/// The group with the largest ratio of a figure, in words; `None` if no group has it on both sides.
+fn worst(against: &Comparison, figure: &str, ratio: impl Fn(&ComparedPair) -> Option<f64>) -> Option<String> {
+    let ratios = against.pairs.iter().filter_map(|pair| Some((pair, ratio(pair)?)));
+    let (pair, _) =
+        ratios.max_by(|(a, of_a), (b, of_b)| of_a.total_cmp(of_b).then(a.ours.max_ns.cmp(&b.ours.max_ns)))?;
+    let [_, ours, theirs, ratio] = rows(pair).into_iter().find(|row| row[0] == figure)?;
+    let what = if figure == "max" { "largest lateness" } else { figure };
+    let (group, other) = (name(&pair.ours), &against.name);
+    Some(format!("{other} ({group}): {what} {theirs}, here {ours} ({ratio}; one run is not judged)"))
 }
 
 fn comparison(page: &mut Page, against: &Comparison) {

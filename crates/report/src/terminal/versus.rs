@@ -1,11 +1,12 @@
 //! The comparison of two sides.
 
-use record::{Versus, versus::Across};
+use record::{Versus, counted, versus::Across};
 
+use super::cell;
 use super::page::Page;
 use super::table::Table;
 use crate::style::Ink;
-use crate::versus::{HEADINGS, across, answer, changes, differs, name, not_judged, notes, rows, side};
+use crate::versus::{HEADINGS, across, answer, changes, differs, name, not_judged, notes, pair_tables, rows, side};
 
 /// Writes the answer.
 pub(super) fn headline(page: &mut Page, versus: &Versus) {
@@ -38,8 +39,18 @@ pub(super) fn page(page: &mut Page, versus: &Versus, full: bool) {
         }
     }
     if !full && versus.groups.len() > 1 {
+        let pairs = if versus.pairs.is_empty() { "" } else { ", and each pair of CPUs" };
         page.gap();
-        page.text(Ink::Quiet, &format!("{} more groups of threads: --full", versus.groups.len() - 1));
+        page.text(
+            Ink::Quiet,
+            &format!("{} of threads{pairs}: --full", counted(versus.groups.len() as u64 - 1, "more group")),
+        );
+    }
+    for of_load in pair_tables(versus).into_iter().filter(|_| full) {
+        page.heading(&of_load.caption);
+        let mut table = Table::new(&of_load.head);
+        of_load.rows.into_iter().for_each(|row| table.row(row.into_iter().map(cell).collect()));
+        page.table(&table);
     }
     let conditions = differs(&versus.differs);
     if !conditions.is_empty() && !full {
