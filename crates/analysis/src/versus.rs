@@ -50,10 +50,13 @@ pub fn versus(a: &Records, b: &Records, least_ratio: f64) -> Versus {
     one_of(1, a, b, least_ratio)
 }
 
-/// Compares each value of a condition with the one before it; the records of each are in their order.
+/// Compares each value of a condition with the one before it, and the last one with the first; the records of each are in
+/// their order.
 #[must_use]
 pub fn across(what: &str, sides: &[(String, Records)], least_ratio: f64) -> Across {
-    let comparisons = sides.len().saturating_sub(1);
+    let steps = sides.len().saturating_sub(1);
+    let ends = sides.first().zip(sides.last()).filter(|_| steps > 1);
+    let comparisons = steps + usize::from(ends.is_some());
     let step = |(index, (value, records)): (usize, &(String, Records))| AcrossStep {
         value: value.clone(),
         rounds: records.len() as u64,
@@ -66,6 +69,7 @@ pub fn across(what: &str, sides: &[(String, Records)], least_ratio: f64) -> Acro
         schema: record::versus::ACROSS_SCHEMA.to_owned(),
         what: what.to_owned(),
         steps: sides.iter().enumerate().map(step).collect(),
+        overall: ends.map(|((_, first), (_, last))| Box::new(one_of(comparisons, first, last, least_ratio))),
         ..Across::default()
     }
 }
@@ -76,7 +80,11 @@ fn medians(group: &Group) -> AcrossGroup {
         let values = group.rounds.iter().filter_map(|round| round.values.get(&measure).copied());
         Some((measure, median(values.collect())?))
     };
-    AcrossGroup { conditions: group.conditions.clone(), medians: Measure::ALL.into_iter().filter_map(of).collect() }
+    AcrossGroup {
+        conditions: group.conditions.clone(),
+        medians: Measure::ALL.into_iter().filter_map(of).collect(),
+        histogram: group.histogram.clone(),
+    }
 }
 
 /// Compares two sides as one of so many comparisons, whose intervals are right together.

@@ -519,9 +519,8 @@ pub enum Generate {
     ///   punctual generate schema campaign
     #[command(verbatim_doc_comment)]
     Schema {
-        /// Document.
-        #[arg(default_value = "run")]
-        of: Document,
+        /// Document (run).
+        of: Option<Document>,
     },
 }
 
@@ -536,6 +535,8 @@ pub enum Document {
     Proof,
     /// The result of `compare`.
     Compare,
+    /// The result of `compare --across`.
+    Across,
 }
 
 /// A load's child process.

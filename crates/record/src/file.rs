@@ -20,7 +20,7 @@ pub use self::{
     whole::{SETTINGS_BYTES_MAX, check_regular, read_bytes, read_regular, read_text},
 };
 use crate::{
-    CAMPAIGN_SCHEMA, Campaign, Capture, Proof, Record, SCHEMA, Versus, bounded, proof::PROOF_SCHEMA,
+    CAMPAIGN_SCHEMA, Campaign, Capture, Proof, Record, SCHEMA, Versus, bounded, proof::PROOF_SCHEMA, versus::Across,
     visible::escape_json,
 };
 
@@ -240,6 +240,13 @@ pub fn proof_to_json(proof: &Proof) -> Vec<u8> {
 #[must_use]
 pub fn versus_to_json(versus: &Versus) -> Vec<u8> {
     let json = serde_json::to_string_pretty(versus).expect("all map keys of a comparison are strings");
+    escape_json(json + "\n").into_bytes()
+}
+
+/// Serializes the document of a comparison across the values of a condition.
+#[must_use]
+pub fn across_to_json(across: &Across) -> Vec<u8> {
+    let json = serde_json::to_string_pretty(across).expect("all map keys of a comparison are strings");
     escape_json(json + "\n").into_bytes()
 }
 

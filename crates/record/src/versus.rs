@@ -61,6 +61,10 @@ pub struct Across {
     pub what: String,
     /// Its values: versions and numbers in their order.
     pub steps: Vec<AcrossStep>,
+    /// The comparison of the last step with the first one, which shows many small changes in one direction; absent for two
+    /// steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overall: Option<Box<Versus>>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
@@ -90,6 +94,9 @@ pub struct AcrossGroup {
     pub conditions: Figures,
     /// Medians of the rounds, ns or a share.
     pub medians: BTreeMap<Measure, f64>,
+    /// All samples; empty if unknown.
+    #[serde(default)]
+    pub histogram: Histogram,
 }
 
 /// One side.
@@ -304,11 +311,23 @@ impl Versus {
     /// Returns the JSON Schema of this document, generated from the types.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
-        let mut schema = schemars::schema_for!(Self);
-        schema.insert("$id".into(), format!("https://punctual.invalid/schema/{VERSUS_SCHEMA}").into());
-        schema.insert("title".into(), VERSUS_SCHEMA.into());
-        schema.to_value()
+        json_schema::<Self>(VERSUS_SCHEMA)
     }
+}
+
+impl Across {
+    /// Returns the JSON Schema of this document, generated from the types.
+    #[must_use]
+    pub fn json_schema() -> serde_json::Value {
+        json_schema::<Self>(ACROSS_SCHEMA)
+    }
+}
+
+fn json_schema<T: JsonSchema>(name: &str) -> serde_json::Value {
+    let mut schema = schemars::schema_for!(T);
+    schema.insert("$id".into(), format!("https://punctual.invalid/schema/{name}").into());
+    schema.insert("title".into(), name.into());
+    schema.to_value()
 }
 
 #[cfg(test)]

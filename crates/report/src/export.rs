@@ -11,7 +11,7 @@ mod table;
 
 use std::path::Path;
 
-use record::{Campaign, Finding, Machine, Record, Versus, export, file};
+use record::{Campaign, Finding, Machine, Record, Versus, export, file, versus::Across};
 
 use crate::html;
 
@@ -58,7 +58,7 @@ impl Format {
     ];
     /// The formats of a campaign.
     pub const OF_CAMPAIGNS: [Self; 3] = [Self::Html, Self::Markdown, Self::JUnit];
-    /// The formats of a comparison of two sides.
+    /// The formats of a comparison of two sides, or across the values of a condition.
     pub const OF_VERSUS: [Self; 5] = [Self::Json, Self::Csv, Self::Html, Self::Markdown, Self::Latex];
     /// The formats of the findings about a machine.
     pub const OF_FINDINGS: [Self; 2] = [Self::Html, Self::Sarif];
@@ -163,6 +163,20 @@ impl Format {
             Self::Html => Some(html::render_versus(versus, command).into_bytes()),
             Self::Markdown => Some(table::markdown(versus).into_bytes()),
             Self::Latex => Some(table::latex(versus).into_bytes()),
+            Self::Hgrm | Self::Hlog | Self::JUnit | Self::Lava | Self::Prometheus | Self::Sarif => None,
+        }
+    }
+
+    /// Writes a comparison across the values of a condition in this format; `None` if the format is not one of
+    /// [`OF_VERSUS`](Self::OF_VERSUS).
+    #[must_use]
+    pub fn across(self, across: &Across, command: &[String]) -> Option<Vec<u8>> {
+        match self {
+            Self::Json => Some(file::across_to_json(across)),
+            Self::Csv => Some(table::across_csv(across).into_bytes()),
+            Self::Html => Some(html::render_across(across, command).into_bytes()),
+            Self::Markdown => Some(table::across_markdown(across).into_bytes()),
+            Self::Latex => Some(table::across_latex(across).into_bytes()),
             Self::Hgrm | Self::Hlog | Self::JUnit | Self::Lava | Self::Prometheus | Self::Sarif => None,
         }
     }

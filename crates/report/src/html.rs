@@ -65,7 +65,7 @@ use record::{Record, visible::escape};
 pub use campaign::render_campaign;
 pub use machine::render_machine;
 pub use proof::render_proof;
-pub use versus::render_versus;
+pub use versus::{render_across, render_versus};
 
 use crate::remedy::with_advice;
 use crate::words::{Words, capitalized, state_note};

@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 
 use analysis::format_ns;
 use record::{
-    Versus, counted,
-    versus::{Across, AcrossStep, Change, Differs, Measure, MeasureEffect, RoundOrder, Side, VersusGroup, VersusPair},
+    Histogram, Versus, counted,
+    versus::{
+        Across, AcrossGroup, AcrossStep, Change, Differs, Measure, MeasureEffect, RoundOrder, Side, VersusGroup,
+        VersusPair,
+    },
 };
 
 use crate::{
@@ -148,16 +151,18 @@ fn needed(versus: &Versus) -> Option<String> {
 }
 
 /// The table of a group across the values of a condition.
-pub(crate) struct AcrossTable {
+pub(crate) struct AcrossTable<'a> {
     /// Name of the group.
     pub name: String,
+    /// The samples of each value that has some.
+    pub curves: Vec<(&'a str, &'a Histogram)>,
     pub headings: Vec<String>,
     /// The value, the number of rounds, medians, and the judgement.
     pub rows: Vec<(Vec<String>, Ink)>,
 }
 
 /// The tables of all groups across the values of a condition.
-pub(crate) fn across(across: &Across) -> Vec<AcrossTable> {
+pub(crate) fn across(across: &Across) -> Vec<AcrossTable<'_>> {
     let mut names: Vec<String> = Vec::new();
     for group in across.steps.iter().flat_map(|step| &step.groups) {
         let name = compare::name(&group.conditions);
@@ -168,8 +173,12 @@ pub(crate) fn across(across: &Across) -> Vec<AcrossTable> {
     names.into_iter().map(|name| across_table(across, name)).collect()
 }
 
-fn across_table(across: &Across, name: String) -> AcrossTable {
-    let group = |step: &AcrossStep| step.groups.iter().find(|group| compare::name(&group.conditions) == name).cloned();
+fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
+    let is_group = |group: &&AcrossGroup| compare::name(&group.conditions) == name;
+    let group = |step: &AcrossStep| step.groups.iter().find(is_group).cloned();
+    let samples =
+        across.steps.iter().filter_map(|step| Some((&*step.value, &step.groups.iter().find(is_group)?.histogram)));
+    let curves = samples.filter(|(_, histogram)| !histogram.is_empty()).collect();
     let has = |measure: &Measure| {
         across.steps.iter().any(|step| group(step).is_some_and(|group| group.medians.contains_key(measure)))
     };
@@ -203,14 +212,28 @@ fn across_table(across: &Across, name: String) -> AcrossTable {
             .chain(["against the one above".to_owned()])
             .collect(),
         rows: across.steps.iter().map(row).collect(),
+        curves,
         name,
+    }
+}
+
+/// The changes in one sentence each, or that there are none.
+pub(crate) fn answers(across: &Across) -> Vec<String> {
+    let changes = changes(across);
+    match changes.is_empty() {
+        true => vec![format!("No change is shown across {} values of {}.", across.steps.len(), across.what)],
+        false => changes.into_iter().map(|(sentence, _)| sentence).collect(),
     }
 }
 
 /// The changes in one sentence each.
 pub(crate) fn changes(across: &Across) -> Vec<(String, Ink)> {
     let pairs = across.steps.windows(2).filter_map(|pair| Some((&pair[0], &pair[1], pair[1].versus.as_deref()?)));
-    let judged = pairs.filter(|(.., versus)| matches!(versus.change, Change::Better | Change::Worse | Change::Mixed));
+    let ends = across.steps.first().zip(across.steps.last()).zip(across.overall.as_deref());
+    let overall = ends.map(|((first, last), versus)| (first, last, versus));
+    let judged = pairs
+        .chain(overall)
+        .filter(|(.., versus)| matches!(versus.change, Change::Better | Change::Worse | Change::Mixed));
     judged
         .map(|(before, after, versus)| {
             let answer = answer(versus);

@@ -21,8 +21,8 @@ pub struct Compare {
     /// Compare the values of this condition in their order.
     ///
     /// All records are grouped by it: kernel, host, governor, or another condition that `--full` lists. Each value is compared
-    /// with the one before it.
-    #[arg(long, value_name = "CONDITION", conflicts_with_all = ["b", "exports"])]
+    /// with the one before it, and the last one with the first.
+    #[arg(long, value_name = "CONDITION", conflicts_with = "b")]
     pub across: Option<String>,
     /// Difference that rounds should show.
     ///

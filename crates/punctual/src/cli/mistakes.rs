@@ -265,7 +265,7 @@ mod tests {
             ("measure timer --color", "--color needs a value: auto, always or never"),
             (
                 "generate schema foo",
-                "OF must be run, campaign, proof or compare (got foo): write e.g. `punctual generate schema run`",
+                "OF must be run, campaign, proof, compare or across (got foo): write e.g. `punctual generate schema run`",
             ),
             (
                 "measure stream eth0",

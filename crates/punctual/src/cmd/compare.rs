@@ -86,6 +86,7 @@ fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
         let names = versus::condition_names().join(", ");
         return Err(Usage(format!("no condition is called \"{what}\": use one of {names}")).into());
     }
+    let exports = Export::among(&options.exports, &Format::OF_VERSUS)?;
     let mut values = Values::of(what);
     each(&options.a, options, |name, record| values.add(name, record))?;
     if let Some(value) = values.single() {
@@ -94,10 +95,15 @@ fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
         );
     }
     let across = values.compare(options.least);
+    for export in &exports {
+        if let Some(bytes) = export.format().across(&across, &output::command_line()) {
+            export.write_bytes(&bytes)?;
+        }
+    }
+    output::print_exports(options.output, &exports);
     if options.output.json {
-        let document = serde_json::to_value(&across)?;
-        output::stdout(|out| writeln!(out, "{}", output::json(&document)))?;
-    } else {
+        output::stdout(|out| out.write_all(&file::across_to_json(&across)))?;
+    } else if !exports.iter().any(Export::is_stdout) {
         let quiet = options.output.quiet;
         output::print(options.output, |style, width| report::terminal::across(&across, quiet, style, width))?;
     }

@@ -30,11 +30,12 @@ pub fn run(document: &Generate) -> anyhow::Result<u8> {
         }
         Generate::Options => output::stdout(|out| out.write_all(cli::options_page().as_bytes()))?,
         Generate::Schema { of } => {
-            let schema = match of {
+            let schema = match of.unwrap_or(Document::Run) {
                 Document::Run => record::json_schema(),
                 Document::Campaign => record::Campaign::json_schema(),
                 Document::Proof => record::Proof::json_schema(),
                 Document::Compare => record::Versus::json_schema(),
+                Document::Across => record::versus::Across::json_schema(),
             };
             let schema = serde_json::to_string_pretty(&schema)?;
             output::stdout(|out| writeln!(out, "{schema}"))?;

@@ -197,6 +197,7 @@ fn the_schemas_in_the_repository_are_up_to_date() {
         ("campaign", include_str!("../../../../docs/punctual.campaign-1.schema.json")),
         ("proof", include_str!("../../../../docs/punctual.proof-1.schema.json")),
         ("compare", include_str!("../../../../docs/punctual.compare-1.schema.json")),
+        ("across", include_str!("../../../../docs/punctual.across-1.schema.json")),
     ] {
         let schema = Scratch::new().run(&format!("generate schema {of}")).stdout();
         assert_eq!(schema, committed, "run: punctual generate schema {of} > docs/punctual.{of}-1.schema.json");

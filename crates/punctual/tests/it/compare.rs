@@ -4,7 +4,7 @@ use std::fs;
 
 use record::{
     Histogram, Phase, Record, SCHEMA, Series, State,
-    versus::{Change, Measure, RoundOrder, Versus},
+    versus::{Across, Change, Measure, RoundOrder, Versus},
 };
 
 use crate::harness::{Run, Scratch};
@@ -34,7 +34,12 @@ fn write(scratch: &Scratch, name: &str, round: u32, worst_us: &[i64]) {
     };
     record.scenario.probe = record::TIMER.to_owned();
     record.machine.hostname = Some("board".to_owned());
-    record.machine.kernel = Some(if name.starts_with('a') { "6.1.0" } else { "6.12.0" }.to_owned());
+    let kernel = match name.chars().next() {
+        Some('a') => "6.1.0",
+        Some('c') => "6.18.0",
+        _ => "6.12.0",
+    };
+    record.machine.kernel = Some(kernel.to_owned());
     let path = scratch.path().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, record::file::to_json(&record)).unwrap();
@@ -188,6 +193,37 @@ fn kernels_are_compared_in_the_order_of_their_versions() {
     );
     let unknown = scratch.run("compare --across colour a b");
     assert!(status(&unknown) == 64 && unknown.stderr().contains("use one of tool, probe,"), "{}", unknown.stderr());
+}
+
+/// 4 % worse in each of two steps, which is too little to count, but not both together.
+#[test]
+fn small_changes_in_one_direction_are_a_change_from_the_first_to_the_last() {
+    let scratch = Scratch::new();
+    for round in 0..10 {
+        let noise = i64::from(round * 7 % 3);
+        for (index, (side, percent)) in (0..).zip([("a", 100), ("b", 104), ("c", 109)]) {
+            let worst = [100, 200].map(|us| us * percent / 100 + noise);
+            write(&scratch, &format!("{side}/{round}.punctual.json"), 3 * round + index, &worst);
+        }
+    }
+    let run =
+        scratch.run("compare --across kernel a b c --export page.html --export t.md --export t.csv --export t.tex");
+    let text = run.stdout();
+    assert!(text.contains("6.18.0 is less punctual than 6.1.0: "), "{text}{}", run.stderr());
+    assert!(!text.contains("6.12.0 is") && !text.contains("than 6.12.0"), "{text}");
+    assert_eq!(text.matches("no difference").count(), 2, "{text}");
+    let file = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap();
+    let page = file("page.html");
+    assert_eq!(page.matches("<path class=\"line h").count(), 3, "a curve for each kernel");
+    for (name, expected) in
+        [("page.html", "6.18.0 is less punctual than 6.1.0"), ("t.md", "| 6.12.0 | 10 |"), ("t.tex", "6.12.0 & 10 &")]
+    {
+        assert!(file(name).contains(expected), "{name}: {}", file(name));
+    }
+    assert!(file("t.csv").contains("\"at rest\",\"6.12.0\",10,max_ns,209000"), "{}", file("t.csv"));
+    let document: Across = serde_json::from_str(&scratch.run("compare --across kernel a b c --json").stdout()).unwrap();
+    assert_eq!(document.overall.unwrap().change, Change::Worse);
+    assert!(document.steps.iter().all(|step| step.groups[0].histogram.total() > 0));
 }
 
 #[test]

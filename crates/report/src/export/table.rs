@@ -4,12 +4,15 @@ use std::fmt::Write;
 
 use record::{
     Versus,
-    versus::{Measure, MeasureEffect},
+    versus::{Across, Measure, MeasureEffect},
     visible::one_line,
 };
 
 use super::markdown::{cell, prose};
-use crate::versus::{HEADINGS, answer, name, notes, rows, side};
+use crate::{
+    compare,
+    versus::{AcrossTable, HEADINGS, across, answer, answers, name, notes, rows, side},
+};
 
 /// A Markdown comment: the answer, and a table for each group.
 pub(super) fn markdown(versus: &Versus) -> String {
@@ -17,12 +20,8 @@ pub(super) fn markdown(versus: &Versus) -> String {
     let mut out = format!("**{}** {}\n\n", of.word, prose(&of.sentence));
     let _ = writeln!(out, "- A: {}\n- B: {}", prose(&side(&versus.a)), prose(&side(&versus.b)));
     for group in &versus.groups {
-        let _ = write!(out, "\n{}\n\n| {} |\n|---|", prose(&name(group)), HEADINGS.join(" | "));
-        out.push_str(&"---:|".repeat(HEADINGS.len() - 2));
-        out.push_str("---|\n");
-        for row in rows(group) {
-            let _ = writeln!(out, "| {} |", row.cells.map(|text| cell(&text)).join(" | "));
-        }
+        let rows: Vec<Vec<String>> = rows(group).into_iter().map(|row| row.cells.into()).collect();
+        markdown_table(&mut out, &name(group), &HEADINGS, &rows);
     }
     for note in notes(versus) {
         let _ = write!(out, "\n{}\n", prose(&note));
@@ -30,20 +29,65 @@ pub(super) fn markdown(versus: &Versus) -> String {
     out
 }
 
+/// A Markdown comment: the changes, and a table for each group.
+pub(super) fn across_markdown(of: &Across) -> String {
+    let mut out = String::new();
+    for sentence in answers(of) {
+        let _ = writeln!(out, "- {}", prose(&sentence));
+    }
+    for AcrossTable { name, headings, rows, .. } in across(of) {
+        let rows: Vec<Vec<String>> = rows.into_iter().map(|(cells, _)| cells).collect();
+        markdown_table(&mut out, &name, &headings, &rows);
+    }
+    out
+}
+
+/// A table whose first and last columns are words.
+fn markdown_table<T: AsRef<str>>(out: &mut String, name: &str, headings: &[T], rows: &[Vec<String>]) {
+    let headings: Vec<String> = headings.iter().map(|heading| cell(heading.as_ref())).collect();
+    let _ = write!(out, "\n{}\n\n| {} |\n|---|", prose(name), headings.join(" | "));
+    out.push_str(&"---:|".repeat(headings.len() - 2));
+    out.push_str("---|\n");
+    for row in rows {
+        let _ = writeln!(out, "| {} |", row.iter().map(|text| cell(text)).collect::<Vec<_>>().join(" | "));
+    }
+}
+
 /// A LaTeX table for each group (package `booktabs`).
 pub(super) fn latex(versus: &Versus) -> String {
     let mut out = String::from("% Needs \\usepackage{booktabs}.\n");
     let _ = writeln!(out, "% A: {}\n% B: {}", one_line(&side(&versus.a)), one_line(&side(&versus.b)));
     for group in &versus.groups {
-        let _ = writeln!(out, "\\begin{{table}}\n\\centering\n\\caption{{{}}}", in_latex(&name(group)));
-        let _ = writeln!(out, "\\begin{{tabular}}{{l{}l}}\n\\toprule", "r".repeat(HEADINGS.len() - 2));
-        let _ = writeln!(out, "{} \\\\\n\\midrule", HEADINGS.map(in_latex).join(" & "));
-        for row in rows(group) {
-            let _ = writeln!(out, "{} \\\\", row.cells.map(|cell| in_latex(&cell)).join(" & "));
-        }
-        out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
+        let rows: Vec<Vec<String>> = rows(group).into_iter().map(|row| row.cells.into()).collect();
+        latex_table(&mut out, &name(group), &HEADINGS, &rows);
     }
     out
+}
+
+/// A LaTeX table for each group (package `booktabs`).
+pub(super) fn across_latex(of: &Across) -> String {
+    let mut out = String::from("% Needs \\usepackage{booktabs}.\n");
+    for sentence in answers(of) {
+        let _ = writeln!(out, "% {}", one_line(&sentence));
+    }
+    for AcrossTable { name, headings, rows, .. } in across(of) {
+        let rows: Vec<Vec<String>> = rows.into_iter().map(|(cells, _)| cells).collect();
+        latex_table(&mut out, &name, &headings, &rows);
+    }
+    out
+}
+
+/// A table whose first and last columns are words.
+fn latex_table<T: AsRef<str>>(out: &mut String, name: &str, headings: &[T], rows: &[Vec<String>]) {
+    let line = |cells: Vec<String>| format!("{} \\\\", cells.join(" & "));
+    let _ = writeln!(out, "\\begin{{table}}\n\\centering\n\\caption{{{}}}", in_latex(name));
+    let _ = writeln!(out, "\\begin{{tabular}}{{l{}l}}\n\\toprule", "r".repeat(headings.len() - 2));
+    let headings = headings.iter().map(|heading| in_latex(heading.as_ref())).collect();
+    let _ = writeln!(out, "{}\n\\midrule", line(headings));
+    for row in rows {
+        let _ = writeln!(out, "{}", line(row.iter().map(|cell| in_latex(cell)).collect()));
+    }
+    out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
 }
 
 fn in_latex(text: &str) -> String {
@@ -80,6 +124,20 @@ pub(super) fn csv(versus: &Versus) -> String {
                 group.rounds_b,
                 rounds_needed.map_or_else(String::new, |rounds| rounds.to_string()),
             );
+        }
+    }
+    out
+}
+
+/// A row a figure and value: the medians, ns, and shares from 0 to 1.
+pub(super) fn across_csv(of: &Across) -> String {
+    let mut out = String::from("group,value,rounds,figure,median\n");
+    for step in &of.steps {
+        for group in &step.groups {
+            for (measure, median) in &group.medians {
+                let (group, value) = (in_csv(&compare::name(&group.conditions)), in_csv(&step.value));
+                let _ = writeln!(out, "{group},{value},{},{},{median}", step.rounds, column(*measure));
+            }
         }
     }
     out

@@ -7,9 +7,9 @@ use record::{Record, Series};
 use analysis::when;
 
 /// The number of colours in the style sheet.
-const HUES: usize = 7;
+pub const HUES: usize = 7;
 /// The number of dash patterns in the style sheet.
-const DASHES: usize = 4;
+pub const DASHES: usize = 4;
 /// Up to this many lines differ by dash too; more are drawn thin, and the script highlights them.
 const FEW: usize = 12;
 /// Up to this many lines are named in the chart; of more, the worst of each phase.

@@ -11,7 +11,7 @@ use record::{Histogram, UseVerdict, grouped};
 
 use super::{
     figure::{Figure, Table},
-    lines::Line,
+    lines::{DASHES, HUES, Line},
     svg::{self, Axis, Frame, Path, Tick, number},
     text,
     verdict::short,
@@ -45,7 +45,7 @@ pub fn figure(id: &str, lines: &[Line], words: &Words, uses: &[&UseVerdict], oth
     Figure { id: id.to_owned(), title, lead, svg, table: table(lines, words) }
 }
 
-/// The percentile curves of two sides, without a table.
+/// The percentile curves of several sides, without a table.
 pub fn of_sides(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String {
     let ends = |(_, histogram): &(&str, &Histogram)| [histogram.percentile(5.0), histogram.percentile(100.0)];
     let y = svg::lateness_axis(sides.iter().flat_map(ends).flatten(), 10.0, BOTTOM, svg::TOP);
@@ -57,7 +57,8 @@ pub fn of_sides(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String {
     let names = svg::spread(&wanted, 15.0, y.to + 4.0, y.from);
     let mut body = String::new();
     for ((hue, (name, histogram)), at) in sides.iter().enumerate().zip(names) {
-        curve(&mut body, (&format!("h{hue} d{hue}"), ""), name, histogram, step, (x, y));
+        let class = format!("h{} d{}", hue % HUES, hue % DASHES);
+        curve(&mut body, (&class, ""), name, histogram, step, (x, y));
         let left = number(x.to + 10.0);
         let _ = write!(body, "<text x=\"{left}\" y=\"{}\">{}</text>", number(at), text::escape(name));
     }

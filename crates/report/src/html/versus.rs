@@ -1,23 +1,25 @@
-//! The page of a comparison of two sides, a separate document.
+//! The pages of a comparison of two sides, and of one across the values of a condition: separate documents.
 
 use std::fmt::Write;
 
 use askama::Template;
 use record::{
     Histogram, Versus, counted,
-    versus::{Change, PercentileRatio, VersusGroup},
+    versus::{Across, Change, PercentileRatio, VersusGroup},
     visible::escape,
 };
 
 use super::{
     Origin,
-    figure::{Key, Table},
+    figure::{Key, Row, Table},
     percentiles,
     svg::{self, Axis, Frame, Path, Tick, number},
     text,
     verdict::Headline,
 };
-use crate::versus::{HEADINGS, answer, differs, name, not_judged, notes, pair_tables, rows};
+use crate::versus::{
+    AcrossTable, HEADINGS, across, answer, answers, changes, differs, name, not_judged, notes, pair_tables, rows,
+};
 
 /// Bottom of the axes.
 const BOTTOM: f64 = 300.0;
@@ -102,6 +104,61 @@ pub fn render_versus(versus: &Versus, command: &[String]) -> String {
     escape(page.render().expect("writing to a string does not fail, and the template has no other way to fail"))
 }
 
+#[derive(Template)]
+#[template(path = "across.html")]
+struct AcrossPage<'a> {
+    across: &'a Across,
+    title: String,
+    origin: Origin<'a>,
+    headline: Headline,
+    keys: Vec<Key>,
+    ending: &'static str,
+    command: String,
+    changes: Vec<String>,
+    groups: Vec<Group>,
+}
+
+/// Renders a comparison across the values of a condition like [`render_versus`].
+///
+/// # Panics
+/// Never: writing to a string does not fail.
+#[must_use]
+pub fn render_across(of: &Across, command: &[String]) -> String {
+    let found = changes(of).len();
+    let sentence = match (found, &*answers(of)) {
+        (0 | 1, [only]) => only.clone(),
+        _ => format!("{} across {} values of {}.", counted(found as u64, "change"), of.steps.len(), of.what),
+    };
+    let group = |(index, table): (usize, AcrossTable)| Group {
+        id: format!("group-{index}"),
+        figures: Table {
+            caption: "Figures".to_owned(),
+            head: table.headings,
+            rows: table.rows.into_iter().map(|(cells, _)| Row::plain(cells)).collect(),
+        },
+        notes: Vec::new(),
+        charts: curves_of(index, &table.curves).into_iter().collect(),
+        name: table.name,
+    };
+    let page = AcrossPage {
+        across: of,
+        title: format!("{} values of {}: compare", of.steps.len(), of.what),
+        origin: Origin { host: None, kernel: None, preempt: None, started_at: "" },
+        headline: Headline {
+            word: if found == 0 { "NO CHANGE SHOWN" } else { "CHANGED" },
+            class: if found == 0 { "measured" } else { "inconclusive" },
+            sentence,
+            reason: String::new(),
+        },
+        keys: Vec::new(),
+        ending: "",
+        command: record::shell::command(command),
+        changes: if found > 1 { answers(of) } else { Vec::new() },
+        groups: across(of).into_iter().enumerate().map(group).collect(),
+    };
+    escape(page.render().expect("writing to a string does not fail, and the template has no other way to fail"))
+}
+
 fn group(index: usize, group: &VersusGroup) -> Group {
     let conditions = differs(&group.differs).into_iter().map(|[what, a, b]| format!("{what}: {a} / {b}."));
     Group {
@@ -119,11 +176,15 @@ fn curves(index: usize, group: &VersusGroup) -> Option<Chart> {
         .into_iter()
         .filter(|(_, histogram)| !histogram.is_empty())
         .collect();
+    curves_of(index, &sides)
+}
+
+fn curves_of(index: usize, sides: &[(&str, &Histogram)]) -> Option<Chart> {
     if sides.is_empty() {
         return None;
     }
     let (id, title) = (format!("curves-{index}"), "Percentiles of all rounds together".to_owned());
-    let svg = percentiles::of_sides(&id, &title, &sides);
+    let svg = percentiles::of_sides(&id, &title, sides);
     let lead = "The value that this share of all samples does not exceed. Each curve ends at its largest value.";
     Some(Chart { id, title, lead, svg })
 }

@@ -6,7 +6,9 @@ use super::cell;
 use super::page::Page;
 use super::table::Table;
 use crate::style::Ink;
-use crate::versus::{HEADINGS, across, answer, changes, differs, name, not_judged, notes, pair_tables, rows, side};
+use crate::versus::{
+    HEADINGS, across, answer, answers, changes, differs, name, not_judged, notes, pair_tables, rows, side,
+};
 
 /// Writes the answer.
 pub(super) fn headline(page: &mut Page, versus: &Versus) {
@@ -95,7 +97,7 @@ pub(super) fn across_page(page: &mut Page, of: &Across) {
     page.gap();
     page.text(
         Ink::Quiet,
-        "Each value is compared with the one above. Other conditions may differ, too: compare two of them with --full.",
+        "Each value is compared with the one above, and the last one with the first. Other conditions may differ, too: compare two of them with --full.",
     );
 }
 
@@ -103,7 +105,7 @@ pub(super) fn across_page(page: &mut Page, of: &Across) {
 pub(super) fn across_headline(page: &mut Page, of: &Across) {
     let changes = changes(of);
     if changes.is_empty() {
-        page.answer(Ink::Plain, &format!("No change is shown across {} values of {}.", of.steps.len(), of.what));
+        answers(of).iter().for_each(|sentence| page.answer(Ink::Plain, sentence));
     }
     changes.into_iter().for_each(|(sentence, ink)| page.answer(ink, &sentence));
 }
