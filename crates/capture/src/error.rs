@@ -27,7 +27,7 @@ pub enum CaptureError {
     #[error("not a capture: the file is neither pcap nor pcapng; capture with: tcpdump -w FILE")]
     NotACapture,
     /// The file is compressed.
-    #[error("compressed with {tool}; decompress it first: {tool} -dk FILE")]
+    #[error("compressed with {tool}; decompress it first: {tool} -dc FILE > NEW")]
     Packed {
         /// The program that decompresses it.
         tool: &'static str,

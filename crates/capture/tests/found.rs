@@ -400,7 +400,7 @@ fn rejects_unusable_files() {
     };
     refused(b"", "no frames in the file");
     refused(b"GIF89a and so on, and on, and on", "neither pcap nor pcapng");
-    refused(&[0x1f, 0x8b, 8, 0, 0], "gzip -dk");
+    refused(&[0x1f, 0x8b, 8, 0, 0], "gzip -dc");
     refused(&pcap(LITTLE, true, 1, &[]), "no frames in the file");
     refused(&pcap(LITTLE, true, 105, &frames), "link type 105 is neither Ethernet");
     refused(&pcap(LITTLE, true, 1, &frames[..1]), "1 frame, too few");

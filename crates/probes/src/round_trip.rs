@@ -107,6 +107,9 @@ pub enum RoundTripError {
     /// The frames would be for this machine, which does not receive them.
     #[error("this is the address of {0} itself: name the address that `punctual mirror` shows on the other machine")]
     OwnAddress(String),
+    /// The interface has no Ethernet address.
+    #[error("{0} is not an Ethernet interface: choose a wired one; `ip link` lists them")]
+    NotEthernet(String),
     /// No socket for Ethernet frames.
     #[error("cannot open a socket for frames on {interface}: {source}; {remedy}")]
     Frames {

@@ -32,7 +32,7 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
         }
         _ if cause.own && cause.priority.is_some_and(|priority| priority < 100) => {
             "this is another thread of the measurement: give each thread a CPU of its own, or this one a lower priority: \
-             cpu= and policy= of its --thread"
+             cpu= and policy= of its --thread or --traffic-class"
                 .to_owned()
         }
         _ if cause.own && facts.thread_id.is_some() => {

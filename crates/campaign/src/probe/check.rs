@@ -67,7 +67,7 @@ pub enum PlanError {
     },
     /// More datagrams a second than allowed.
     #[error(
-        "a datagram every {period_ns} ns is more than {max} a second: use a longer period, or raise max-rate to \
+        "a request every {period_ns} ns is more than {max} a second: use a longer period, or raise max-rate to \
          {needed}"
     )]
     Rate {

@@ -540,14 +540,16 @@ fn open_ethernet(interface: &str, ethertypes: &[u16], priority: u8) -> Result<(D
         interface: interface.to_owned(),
         remedy: match source.kind() {
             io::ErrorKind::PermissionDenied => "run as root",
-            io::ErrorKind::InvalidInput => "choose a wired interface; `ip link` lists them",
             _ => "`ip link` lists the interfaces",
         },
         source,
     };
-    let socket = DatagramSocket::ethernet(interface, ethertypes, priority).map_err(failed)?;
+    let socket = DatagramSocket::ethernet(interface, ethertypes, priority).map_err(|source| match source.kind() {
+        io::ErrorKind::InvalidInput => RoundTripError::NotEthernet(interface.to_owned()),
+        _ => failed(source),
+    })?;
     let link = Links::open().and_then(|mut links| links.find(interface)).map_err(failed)?;
-    let own = link.mac.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+    let own = link.mac.ok_or_else(|| RoundTripError::NotEthernet(interface.to_owned()))?;
     Ok((socket, own))
 }
 

@@ -32,8 +32,11 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
         record::file::check_writable(path)?;
     }
     let name = options.file.display().to_string();
-    // It is read twice. Opening a FIFO would wait for a writer.
-    if std::fs::metadata(&options.file).is_ok_and(|file| file.file_type().is_fifo()) {
+    // It is read twice. Opening a FIFO would wait for a writer, and `-` is the standard input in other programs.
+    let is_file_named_so = || Path::new("-").exists();
+    if std::fs::metadata(&options.file).is_ok_and(|file| file.file_type().is_fifo())
+        || (name == "-" && !is_file_named_so())
+    {
         bail!("{name}: a pipe cannot be read twice: write the capture to a file first");
     }
     let begin = Instant::now();

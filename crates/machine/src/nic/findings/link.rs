@@ -110,15 +110,21 @@ fn losses(context: &CheckContext) -> Finding {
         ("received damaged", counts.receive_errors),
         ("lost in the receive ring", counts.receive_overrun),
         ("missed by the NIC", counts.receive_missed),
-        ("dropped on receipt", counts.receive_dropped),
         ("not sent", counts.send_errors),
         ("dropped before sending", counts.send_dropped),
     ];
     let lost: Vec<String> =
         named.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
     let all = format!("{} frames received, {} sent", counts.received, counts.sent);
-    if lost.is_empty() {
+    if lost.is_empty() && counts.receive_dropped == 0 {
         return ok(ID, format!("nothing lost among {all}"), context.evidence(LINK, &all));
+    }
+    // The kernel counts frames here that it had no memory for, and those of a protocol, VLAN or address that no program
+    // asked for (Linux, include/uapi/linux/if_link.h, `rx_dropped`).
+    let dropped = format!("{} dropped on receipt", counts.receive_dropped);
+    if lost.is_empty() {
+        let title = format!("{dropped}: lost, or of a protocol, VLAN or address that nobody asked for");
+        return unknown(ID, title, context.evidence(LINK, &format!("{all}; {dropped}")));
     }
     let lost = lost.join(", ");
     warn(
