@@ -340,10 +340,14 @@ impl Numbers {
     /// The number of times that `ahead` frames, and so many times `frames`, passed, if exactly the time for them did. If it did
     /// not, the talker paused.
     fn times_by_clock(&self, newest: Newest, ahead: u64, frames: u64, at_ns: i64) -> u64 {
+        // The slot of the newest frame follows from an interval that can differ from the mean one, such as that within the
+        // packets of a video frame. So at least half of the time must have passed since the frame itself.
+        let since_newest = self.slots_between(newest.at_ns, at_ns);
         let exactly = |more: f64| {
             let times = (more / frames as f64).round();
             let error = EXACT_SLOTS + EXACT * (more + ahead as f64);
-            (times > 0.0 && (more - times * frames as f64).abs() <= error).then(|| nearest(times).unsigned_abs())
+            let is_exact = (more - times * frames as f64).abs() <= error && since_newest >= times * frames as f64 / 2.0;
+            (times > 0.0 && is_exact).then(|| nearest(times).unsigned_abs())
         };
         self.off_time(newest, ahead, at_ns).find_map(exactly).unwrap_or(0)
     }
@@ -365,10 +369,14 @@ impl Numbers {
         (at_ns as f64 - newest.base_ns) / self.interval_ns - (newest.seq - FIRST) as f64
     }
 
+    fn slots_between(&self, from_ns: i64, to_ns: i64) -> f64 {
+        to_ns.saturating_sub(from_ns) as f64 / self.interval_ns
+    }
+
     /// The slots by which more time has passed than that of so many frames: since the newest one, and since its slot, which
     /// it can have missed.
     fn off_time(&self, newest: Newest, ahead: u64, at_ns: i64) -> impl Iterator<Item = f64> {
-        let since_newest = at_ns.saturating_sub(newest.at_ns) as f64 / self.interval_ns;
+        let since_newest = self.slots_between(newest.at_ns, at_ns);
         [since_newest, self.slots_since(newest, at_ns)].into_iter().map(move |slots| slots - ahead as f64)
     }
 }
@@ -444,6 +452,19 @@ mod tests {
             }
         };
         frames.iter().map(extend).collect()
+    }
+
+    /// The packets of a video frame follow each other more closely than those of the whole stream, so the slots of the usual
+    /// interval are ever farther behind.
+    #[test]
+    fn frames_in_bursts_have_not_lost_as_many_as_there_are_numbers() {
+        const BURST: i64 = 1_500;
+        let at_ns = |n: i64| n * INTERVAL_NS + n / BURST * (BURST / 5) * INTERVAL_NS;
+        let frame = |n: i64| (of((n % 65_536).unsigned_abs(), Range::Bits(16)), at_ns(n));
+        let indexes: Vec<i64> = (0..900_000).filter(|n| !(450_000..450_000 + BURST).contains(n)).collect();
+        let found = extended(&indexes.iter().map(|&n| frame(n)).collect::<Vec<_>>());
+        let wrong = indexes.iter().zip(&found).find(|(n, found)| **found != (0, **n));
+        assert_eq!(wrong, None);
     }
 
     #[test]
