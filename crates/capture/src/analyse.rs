@@ -461,15 +461,19 @@ fn second_pass(
     let mut reader = Reader::new(from)?;
     let mut heads = Heads::default();
     while let Some(packet) = reader.next()? {
-        match heads.find(&packet) {
-            Some((true, head)) => measure.add(&packet, head),
-            Some((false, _)) => {}
-            None => {
-                let Ok(classified) = filter.classify(&packet, by_source) else { continue };
-                heads.learn(&packet, &classified, classified.key == key);
-                if classified.key == key {
-                    measure.add(&packet, &classified.head);
-                }
+        let add = |is_wanted, content: &_| {
+            if is_wanted {
+                measure.add(&packet, content);
+            }
+        };
+        if heads.find(&packet, add) {
+            continue;
+        }
+        if let Ok(classified) = filter.classify(&packet, by_source) {
+            let is_wanted = classified.key == key;
+            heads.learn(&packet, &classified, is_wanted);
+            if is_wanted {
+                measure.add_rare(&packet, &classified.content);
             }
         }
     }

@@ -4,7 +4,7 @@ use frames::{Count, MediaTime, Range};
 
 use crate::convert::nearest;
 use crate::fit::quantile;
-use crate::sequence::{Number, RESTARTED};
+use crate::sequence::{Contained, Number, RESTARTED};
 use crate::states::States;
 
 /// The first extended number, so that earlier ones do not underflow.
@@ -61,7 +61,7 @@ struct Suspended {
 
 impl Counter {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
-    pub(crate) fn learn(frames: &[(Number, i64)]) -> Option<Self> {
+    pub(crate) fn learn(frames: &[(Contained, i64)]) -> Option<Self> {
         let kind = States::learn(frames).map(Kind::States).or_else(|| Numbers::learn(frames).map(Kind::Numbers))?;
         Some(Self { kind, run: 0, runs: 0, suspended: None })
     }
@@ -74,7 +74,7 @@ impl Counter {
             let [low, ..] = count.value.to_le_bytes();
             return Number::Eight(low);
         }
-        if let Some(before) = self.suspended.clone() {
+        if let Some(before) = self.suspended.take() {
             return self.extend_either(before, count, at_ns);
         }
         match self.kind.extend(count, at_ns) {
@@ -195,9 +195,9 @@ struct Newest {
 
 impl Numbers {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
-    fn learn(frames: &[(Number, i64)]) -> Option<Self> {
-        let candidate = |&(number, at_ns): &(Number, i64)| match number {
-            Number::Candidate(count) => Some((count, at_ns)),
+    fn learn(frames: &[(Contained, i64)]) -> Option<Self> {
+        let candidate = |&(number, at_ns): &(Contained, i64)| match number {
+            Contained::Candidate(count) => Some((count, at_ns)),
             _ => None,
         };
         // Other frames can be between them.
@@ -431,21 +431,21 @@ mod tests {
 
     const INTERVAL_NS: i64 = 1_000_000;
 
-    fn of(value: u64, range: Range) -> Number {
-        Number::Candidate(Count { value: u32::try_from(value).unwrap(), range, media: None, state: None })
+    fn of(value: u64, range: Range) -> Contained {
+        Contained::Candidate(Count { value: u32::try_from(value).unwrap(), range, media: None, state: None })
     }
 
     /// The frames with these indexes, on time, of a talker whose numbers are below `values`.
-    fn frames(indexes: &[u64], step: u64, first: u64, values: u64, range: Range) -> Vec<(Number, i64)> {
+    fn frames(indexes: &[u64], step: u64, first: u64, values: u64, range: Range) -> Vec<(Contained, i64)> {
         let frame = |&n: &u64| (of((first + n * step) % values, range), n.cast_signed() * INTERVAL_NS);
         indexes.iter().map(frame).collect()
     }
 
     /// The extended numbers relative to the first, with their runs.
-    fn extended(frames: &[(Number, i64)]) -> Vec<(u32, i64)> {
+    fn extended(frames: &[(Contained, i64)]) -> Vec<(u32, i64)> {
         let mut counter = Counter::learn(&frames[..frames.len().min(256)]).expect("numbers that count");
-        let extend = |&(number, at_ns): &(Number, i64)| {
-            let Number::Candidate(count) = number else { panic!("{number:?}") };
+        let extend = |&(number, at_ns): &(Contained, i64)| {
+            let Contained::Candidate(count) = number else { panic!("{number:?}") };
             match counter.extend(count, at_ns) {
                 Number::Whole { run, seq } => (run, seq.cast_signed() - FIRST.cast_signed()),
                 other => panic!("{other:?}"),
@@ -513,7 +513,7 @@ mod tests {
         assert_eq!(Counter::learn(&constant), None);
         let random: Vec<_> = (0..99).map(|n| (of(n * n * 7919 % 65_536, Range::Bits(16)), 0)).collect();
         assert_eq!(Counter::learn(&random), None);
-        assert_eq!(Counter::learn(&[(Number::None, 0), (Number::None, 1)]), None);
+        assert_eq!(Counter::learn(&[(Contained::None, 0), (Contained::None, 1)]), None);
         let backward: Vec<_> = (0..99).map(|n| (of(500 - n, Range::Bits(16)), 0)).collect();
         assert_eq!(Counter::learn(&backward), None);
     }

@@ -34,25 +34,35 @@ struct Known<T> {
 }
 
 impl<T: Copy> Heads<T> {
-    /// The stream of a frame and its head; `None` if its head is not known, or if it is not that of the frame that followed
-    /// the last time.
+    /// Gives the stream and the content of a frame to `found`. Returns false if its head is not known, or if it is not that
+    /// of the frame that followed the last time.
     #[inline(always)]
-    pub(crate) fn find(&mut self, packet: &Packet) -> Option<(T, &Head)> {
-        let expected = self.known.get(self.last)?.next;
-        let index = [expected, self.last].into_iter().find(|&index| self.is_of(index, packet))?;
+    pub(crate) fn find(&mut self, packet: &Packet, found: impl FnOnce(T, &Content)) -> bool {
+        let Some(last) = self.known.get(self.last) else { return false };
+        let index = if self.matches(last.next, packet) {
+            last.next
+        } else if self.matches(self.last, packet) {
+            self.last
+        } else {
+            return false;
+        };
+        let Some(known) = self.known.get(index) else { return false };
+        let content = Content::read(&known.head, packet.data, is_whole(packet));
+        if stream_protocol(&content, known.by_source) != known.protocol {
+            return false;
+        }
+        found(known.stream, &content);
         if index != self.last {
             self.follow(index);
         }
-        let known = self.known.get(index)?;
-        Some((known.stream, &known.head))
+        true
     }
 
-    /// True if a frame has this head and protocol.
+    /// True if a frame has this head. Its protocol can be another one.
     #[inline(always)]
-    fn is_of(&self, index: usize, packet: &Packet) -> bool {
+    fn matches(&self, index: usize, packet: &Packet) -> bool {
         let Some(known) = self.known.get(index) else { return false };
-        let protocol = || stream_protocol(&Content::read(&known.head, packet.data, is_whole(packet)), known.by_source);
-        known.interface == packet.interface && known.pattern.matches(packet.data) && protocol() == known.protocol
+        known.interface == packet.interface && known.pattern.matches(packet.data)
     }
 
     /// Learns the head of a frame of this stream.

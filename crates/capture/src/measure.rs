@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use frames::{Content, Count, Head, wire_bytes};
+use frames::{Content, Count, wire_bytes};
 use record::{
     CAPTURE, Capture, CaptureClock, CapturedShaper, CapturedStep, LargestFrames, Maxima, NumberedBy, PeriodSource,
     Series, SeriesKind, Spike, StepKind, WORST_KEPT, Worst,
@@ -13,12 +13,11 @@ use crate::{
     Packet,
     copies::Copies,
     counter::Counter,
-    filter::is_whole,
     fit::Grid,
     lateness::{Late, Lateness, Step},
     presentation::Presentation,
     schedule::Schedule,
-    sequence::{Number, Sequence},
+    sequence::{Contained, Number, Sequence},
     shaper::Shaper,
     spacing::Spacing,
     tally::Tally,
@@ -174,10 +173,15 @@ impl Measure {
         }
     }
 
+    /// Adds a frame as [`Self::add`] does, without a second copy of its code in the loop over all frames.
+    #[cold]
+    pub(crate) fn add_rare(&mut self, packet: &Packet, content: &Content) {
+        self.add(packet, content);
+    }
+
     /// Adds a frame of the stream. Frames without a timestamp are ignored.
-    #[inline]
-    pub(crate) fn add(&mut self, packet: &Packet, head: &Head) {
-        let content = Content::read(head, packet.data, is_whole(packet));
+    #[inline(always)]
+    pub(crate) fn add(&mut self, packet: &Packet, content: &Content) {
         if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
             return;
         }
@@ -189,19 +193,19 @@ impl Measure {
         if let Some(shaper) = &mut self.shaper {
             shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
         }
-        self.presentation.add(packet.number, at_ns, stamp_ns, &content);
-        let candidate = Number::of(&content);
-        if let Number::Candidate(count) = &candidate {
+        self.presentation.add(packet.number, at_ns, stamp_ns, content);
+        let contained = Contained::of(content);
+        if let Contained::Candidate(count) = &contained {
             self.expired.add(packet.number, at_ns, count);
         }
-        let number = extended(&mut self.reference.counter, candidate, at_ns);
-        self.numbered_by = match (candidate, number) {
-            (Number::Whole { .. }, _) => NumberedBy::Talker,
-            (Number::Candidate(_), Number::Whole { .. } | Number::Eight(_)) if content.redundant.is_some() => {
+        let number = extended(&mut self.reference.counter, contained, at_ns);
+        self.numbered_by = match (contained, number) {
+            (Contained::Whole { .. }, _) => NumberedBy::Talker,
+            (Contained::Candidate(_), Number::Whole { .. } | Number::Eight(_)) if content.redundant.is_some() => {
                 NumberedBy::RedundancyTag
             }
-            (Number::Candidate(_), Number::Whole { .. } | Number::Eight(_)) => NumberedBy::Protocol,
-            (Number::Eight(_), _) if self.numbered_by == NumberedBy::Nothing => NumberedBy::Avtp,
+            (Contained::Candidate(_), Number::Whole { .. } | Number::Eight(_)) => NumberedBy::Protocol,
+            (Contained::Eight(_), _) if self.numbered_by == NumberedBy::Nothing => NumberedBy::Avtp,
             _ => self.numbered_by,
         };
         let Self { sequence, lateness, late, steps, .. } = self;

@@ -3,7 +3,7 @@
 use crate::bursts::{self, Bursts};
 use crate::convert::{nearest, signed};
 use crate::fit::quantile;
-use crate::sequence::Number;
+use crate::sequence::{Contained, Number};
 use crate::track::SAME_PERIOD;
 
 /// Maximum number of frames per period that is tried if no gaps between groups show it.
@@ -69,9 +69,9 @@ pub(crate) fn is_doubtful(found: Option<&Estimate>, frames: &[(Number, i64)], kn
 }
 
 /// True if most frames of RTP contain the same time of the media as the frame before, such as the packets of a video frame.
-pub(crate) fn repeats_media_times(frames: &[(Number, i64)]) -> bool {
-    let media = |number: Number| if let Number::Candidate(count) = number { count.media } else { None };
-    let is_same = |pair: &&[(Number, i64)]| {
+pub(crate) fn repeats_media_times(frames: &[(Contained, i64)]) -> bool {
+    let media = |number: Contained| if let Contained::Candidate(count) = number { count.media } else { None };
+    let is_same = |pair: &&[(Contained, i64)]| {
         let times = media(pair[0].0).zip(media(pair[1].0));
         times.is_some_and(|(before, now)| before.timestamp == now.timestamp)
     };

@@ -51,13 +51,24 @@ pub(crate) enum Number {
     Eight(u8),
     /// The number of our own talker, with its run; or that of a protocol, extended by its [`Counter`](crate::counter).
     Whole { run: u32, seq: u64 },
-    /// A number of a protocol before its extension.
-    Candidate(Count),
     /// The frame has no number, but others of its stream do, such as RTCP between RTP: it has no slot.
     Aside,
 }
 
-impl Number {
+/// The number that a frame contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contained {
+    /// The frame has no number.
+    None,
+    /// AVTP's number, modulo 256.
+    Eight(u8),
+    /// The number of our own talker, with its run.
+    Whole { run: u32, seq: u64 },
+    /// A number of a protocol, which a [`Counter`](crate::counter) extends if it counts.
+    Candidate(Count),
+}
+
+impl Contained {
     /// The number of a frame. The number of our own talker shows more than that of the redundancy tag, and that more than
     /// the one of AVTP.
     #[inline]
@@ -194,11 +205,14 @@ impl Sequence {
                 }
                 self.drop_run();
                 self.run = Some(run);
-                self.assign(frame, at_ns, seq, false, place);
+                if seq == self.next && self.begun {
+                    self.append(frame, at_ns, place);
+                } else {
+                    self.assign(frame, at_ns, seq, false, place);
+                }
             }
             Number::Aside => self.aside += 1,
-            // A candidate that was not extended does not count.
-            Number::None | Number::Candidate(_) => self.add_unnumbered(frame, at_ns, place),
+            Number::None => self.add_unnumbered(frame, at_ns, place),
         }
     }
 
@@ -310,7 +324,22 @@ impl Sequence {
     fn add_eight(&mut self, held: Held, place: &mut impl FnMut(Placed)) {
         if !self.begun {
             self.assign(held.frame, held.at_ns, FIRST | u64::from(held.low), false, place);
-        } else if !self.held.is_empty() {
+        } else if self.held.is_empty() && self.is_expected(held) {
+            self.append(held.frame, held.at_ns, place);
+        } else {
+            self.add_unexpected(held, place);
+        }
+    }
+
+    /// True if this is the number after the newest one, and less time has passed than that of all numbers.
+    #[inline]
+    fn is_expected(&self, held: Held) -> bool {
+        self.ahead(held) == 0 && self.schedule.follows_within(self.index(self.next), held.at_ns, SILENCE)
+    }
+
+    /// Adds a frame whose number is not expected, or that follows one that is not decided yet.
+    fn add_unexpected(&mut self, held: Held, place: &mut impl FnMut(Placed)) {
+        if !self.held.is_empty() {
             self.held.push(held);
             if self.held.len() == LOOKAHEAD {
                 self.decide(place);
@@ -322,13 +351,9 @@ impl Sequence {
         }
     }
 
-    /// The full number of a frame if the frame and its time show it without doubt.
-    #[inline]
+    /// The full number of a frame with an unexpected one, if the frame and its time show it without doubt.
     fn evident(&self, held: Held) -> Option<u64> {
         let ahead = self.ahead(held);
-        if ahead == 0 && self.schedule.follows_within(self.index(self.next), held.at_ns, SILENCE) {
-            return Some(self.next);
-        }
         let after_newest = self.room_after_newest(held);
         // Frames were lost if the time for them has passed, and not more.
         let lost = self.lost_in(ahead, after_newest).or_else(|| self.lost_in(ahead, self.room(held)));
@@ -444,8 +469,17 @@ impl Sequence {
         self.seen = [u64::MAX; WORDS];
     }
 
-    /// Assigns a number to a frame.
+    /// Assigns the number after the newest one to a frame: the usual case of [`Self::assign`].
     #[inline]
+    fn append(&mut self, frame: u64, at_ns: i64, place: &mut impl FnMut(Placed)) {
+        let index = self.index(self.next);
+        self.advance(self.next);
+        self.schedule.add(index, at_ns);
+        place(Placed { frame, at_ns, index, restarts: false });
+    }
+
+    /// Assigns a number to a frame.
+    #[inline(never)]
     fn assign(&mut self, frame: u64, at_ns: i64, number: u64, restarts: bool, place: &mut impl FnMut(Placed)) {
         if !self.begun {
             (self.begun, self.next, self.to_index) = (true, number, number.wrapping_neg());

@@ -6,7 +6,7 @@
 use frames::Count;
 
 use crate::counter::Extended;
-use crate::sequence::Number;
+use crate::sequence::Contained;
 
 /// The first extended number, so that earlier ones do not underflow.
 const FIRST: u64 = 1 << 32;
@@ -30,9 +30,9 @@ struct Position {
 
 impl States {
     /// The counter of a stream with these first frames; `None` if they have no states.
-    pub(crate) fn learn(frames: &[(Number, i64)]) -> Option<Self> {
+    pub(crate) fn learn(frames: &[(Contained, i64)]) -> Option<Self> {
         let has_state =
-            |(number, _): &(Number, i64)| matches!(number, Number::Candidate(count) if count.state.is_some());
+            |(number, _): &(Contained, i64)| matches!(number, Contained::Candidate(count) if count.state.is_some());
         frames.first().filter(|first| has_state(first)).map(|_| Self::default())
     }
 
@@ -84,14 +84,14 @@ mod tests {
     use frames::{Range, State};
 
     use super::*;
-    use crate::counter::Counter;
+    use crate::{counter::Counter, sequence::Number};
 
     fn extended(frames: &[(u32, u32)]) -> Vec<(u32, u64)> {
         let candidate = |&(number, value): &(u32, u32)| {
             let state = Some(State { number, allowed_ms: 2_000 });
             Count { value, range: Range::Bits(32), media: None, state }
         };
-        let mut counter = Counter::learn(&[(Number::Candidate(candidate(&frames[0])), 0)]).expect("states");
+        let mut counter = Counter::learn(&[(Contained::Candidate(candidate(&frames[0])), 0)]).expect("states");
         let extend = |frame: &(u32, u32)| match counter.extend(candidate(frame), 0) {
             Number::Whole { run, seq } => (run, seq - FIRST),
             other => panic!("{other:?}"),

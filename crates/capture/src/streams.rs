@@ -10,7 +10,7 @@ use crate::{
     copies::Copies,
     filter::{Classified, Key, Kind, Unmatched, is_whole},
     heads::Heads,
-    sequence::Number,
+    sequence::Contained,
     track::{Track, Tracked},
 };
 
@@ -94,9 +94,8 @@ impl Streams {
     /// Adds a frame.
     #[inline]
     pub(crate) fn add(&mut self, packet: &Packet, options: &Options) {
-        match self.heads.find(packet) {
-            Some((index, head)) => self.all[index].add(packet, head),
-            None => self.add_by_key(packet, options),
+        if !self.heads.find(packet, |index, content| self.all[index].add(packet, content)) {
+            self.add_by_key(packet, options);
         }
     }
 
@@ -106,7 +105,7 @@ impl Streams {
             Ok(classified) => match self.find(&classified, packet, options) {
                 Some(index) => {
                     self.heads.learn(packet, &classified, index);
-                    self.all[index].add(packet, &classified.head);
+                    self.all[index].add(packet, &classified.content);
                 }
                 None => self.left_out += 1,
             },
@@ -250,8 +249,7 @@ impl Stream {
     }
 
     #[inline]
-    fn add(&mut self, packet: &Packet, head: &Head) {
-        let content = Content::read(head, packet.data, is_whole(packet));
+    fn add(&mut self, packet: &Packet, content: &Content) {
         if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
             return;
         }
@@ -268,7 +266,7 @@ impl Stream {
         };
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         self.last_ns = at_ns;
-        self.track.add(packet.number, Number::of(&content), at_ns.saturating_sub(first_ns));
+        self.track.add(packet.number, Contained::of(content), at_ns.saturating_sub(first_ns));
     }
 
     /// Orders streams by their kind, the most interesting last. A few frames are of no interest.

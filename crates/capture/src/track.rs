@@ -7,7 +7,7 @@ use crate::fit::{offset_ns, quantile};
 use crate::period::{Estimate, estimate, indexed, is_doubtful, mean_ns, repeats_media_times};
 use crate::rates::Rates;
 use crate::schedule::Schedule;
-use crate::sequence::{Number, Placed, Sequence};
+use crate::sequence::{Contained, Number, Placed, Sequence};
 
 /// Number of frames for the estimate of the period, and of those for a better one if these do not show it well.
 const ESTIMATE_OF: usize = 256;
@@ -31,7 +31,7 @@ pub(crate) struct Track {
     /// The interval of the stream's class, if it has one.
     class_ns: Option<u64>,
     /// The first frames, until the period is estimated, and their numbers in the file.
-    waiting: Vec<(Number, i64)>,
+    waiting: Vec<(Contained, i64)>,
     waiting_frames: Vec<u64>,
     /// Extends the numbers, if the protocol has some that count.
     counter: Option<Counter>,
@@ -91,7 +91,7 @@ impl Track {
 
     /// Adds frame `frame` of the file with the number that it contains.
     #[inline]
-    pub(crate) fn add(&mut self, frame: u64, number: Number, at_ns: i64) {
+    pub(crate) fn add(&mut self, frame: u64, number: Contained, at_ns: i64) {
         if let Some(last_ns) = self.last_ns.replace(at_ns) {
             self.intervals += 1;
             if self.step_ns != 1 {
@@ -114,7 +114,7 @@ impl Track {
         let known_ns = self.asked_ns.or(self.class_ns);
         let learned = Counter::learn(&self.waiting);
         let mut counter = learned.clone();
-        let of = |&(number, at_ns): &(Number, i64)| (extended(&mut counter, number, at_ns), at_ns);
+        let of = |&(number, at_ns): &(Contained, i64)| (extended(&mut counter, number, at_ns), at_ns);
         let frames: Vec<(Number, i64)> = self.waiting.iter().map(of).collect();
         let placed: Vec<_> = frames.iter().copied().filter(|(number, _)| *number != Number::Aside).collect();
         let estimate = estimate(&placed, known_ns);
@@ -192,12 +192,14 @@ impl Track {
 
 /// The number that a frame counts with; none without a counter for the numbers of its protocol.
 #[inline]
-pub(crate) fn extended(counter: &mut Option<Counter>, number: Number, at_ns: i64) -> Number {
-    match (counter, number) {
-        (Some(counter), Number::Candidate(count)) => counter.extend(count, at_ns),
-        (Some(_), Number::None) => Number::Aside,
-        (None, Number::Candidate(_)) => Number::None,
-        _ => number,
+pub(crate) fn extended(counter: &mut Option<Counter>, number: Contained, at_ns: i64) -> Number {
+    match (number, counter) {
+        (Contained::Candidate(count), Some(counter)) => counter.extend(count, at_ns),
+        (Contained::Candidate(_), None) => Number::None,
+        (Contained::None, Some(_)) => Number::Aside,
+        (Contained::None, None) => Number::None,
+        (Contained::Eight(low), _) => Number::Eight(low),
+        (Contained::Whole { run, seq }, _) => Number::Whole { run, seq },
     }
 }
 
