@@ -126,7 +126,10 @@ pub(crate) struct Lateness {
     waiting: VecDeque<Late>,
     /// Lateness of the previous frames.
     last_ns: [i64; AGREEING],
-    /// A monotonic queue: position and agreed lateness of frames below all later ones.
+    /// The position after that of the last frame that was in the slots of the run when it arrived. The stream does not step at
+    /// frames before it.
+    in_slots: u64,
+    /// A monotonic queue: position and agreed lateness of frames below all later ones. Empty while one of them is in the slots.
     smallest: VecDeque<(u64, i64)>,
     /// For streams in groups: the same for the lateness of each frame as the next one of its group.
     smallest_as_next: VecDeque<(u64, i64)>,
@@ -173,8 +176,8 @@ struct Recent {
     length: usize,
     /// The whole blocks, the latest last.
     blocks: VecDeque<i64>,
-    /// The block that is not complete.
-    current_ns: Option<i64>,
+    /// Of the block that is not complete: the smallest lateness, ns, and the number of frames.
+    current_ns: i64,
     frames: usize,
     /// A frame before this is earlier by a step than the level of the last blocks, ns.
     earliest_ns: Option<i64>,
@@ -186,7 +189,13 @@ impl Recent {
     const LEVEL_BLOCKS: usize = 2;
 
     fn new(length: usize) -> Self {
-        Self { length, blocks: VecDeque::with_capacity(Self::BLOCKS), current_ns: None, frames: 0, earliest_ns: None }
+        Self {
+            length,
+            blocks: VecDeque::with_capacity(Self::BLOCKS),
+            current_ns: i64::MAX,
+            frames: 0,
+            earliest_ns: None,
+        }
     }
 
     /// Forgets all frames.
@@ -196,9 +205,7 @@ impl Recent {
 
     #[inline]
     fn add(&mut self, late_ns: i64, step_ns: i64) {
-        if self.current_ns.is_none_or(|smallest_ns| late_ns < smallest_ns) {
-            self.current_ns = Some(late_ns);
-        }
+        self.current_ns = self.current_ns.min(late_ns);
         self.frames += 1;
         if self.frames == self.length {
             self.end_block(step_ns);
@@ -209,9 +216,9 @@ impl Recent {
         if self.blocks.len() == Self::BLOCKS {
             self.blocks.pop_front();
         }
-        self.blocks.extend(self.current_ns.take());
-        self.frames = 0;
-        let last_ns = self.blocks.back().copied().unwrap_or(0);
+        let last_ns = self.current_ns;
+        self.blocks.push_back(last_ns);
+        (self.current_ns, self.frames) = (i64::MAX, 0);
         let (mut smallest_ns, mut largest_ns, mut count) = (last_ns, last_ns, 0);
         let level = |block_ns: &&i64| last_ns.abs_diff(**block_ns) <= step_ns.unsigned_abs();
         for &block_ns in self.blocks.iter().rev().take_while(level) {
@@ -225,13 +232,15 @@ impl Recent {
 
     /// The smallest lateness of the current block and the one before; `None` if there are no frames.
     fn smallest_ns(&self) -> Option<i64> {
-        self.blocks.back().copied().into_iter().chain(self.current_ns).min()
+        let current_ns = (self.frames > 0).then_some(self.current_ns);
+        self.blocks.back().copied().into_iter().chain(current_ns).min()
     }
 
     /// Moves all blocks, because the slots moved by so much, ns.
     fn shift(&mut self, by_ns: i64) {
-        for block in self.blocks.iter_mut().chain(&mut self.current_ns) {
-            *block = block.saturating_add(by_ns);
+        let current_ns = Some(&mut self.current_ns).filter(|_| self.frames > 0);
+        for block_ns in self.blocks.iter_mut().chain(current_ns) {
+            *block_ns = block_ns.saturating_add(by_ns);
         }
     }
 
@@ -265,9 +274,7 @@ impl LargestMinima {
 
     #[inline]
     fn add(&mut self, agreed_ns: i64) {
-        if agreed_ns < self.current_ns {
-            self.current_ns = agreed_ns;
-        }
+        self.current_ns = self.current_ns.min(agreed_ns);
         self.frames += 1;
         if self.frames == self.shortest {
             self.end_block();
@@ -335,6 +342,7 @@ impl Lateness {
             step_ns,
             waiting: VecDeque::with_capacity(frames.ahead + frames.step),
             last_ns: [i64::MIN; AGREEING],
+            in_slots: 0,
             smallest: VecDeque::new(),
             smallest_as_next: VecDeque::new(),
             moved: 0,
@@ -367,7 +375,7 @@ impl Lateness {
 
     /// Adds a frame of the stream. Frames whose lateness is final, and steps, are given to `late` and `step`.
     #[inline]
-    pub(crate) fn add(&mut self, placed: Placed, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
+    pub(crate) fn add(&mut self, placed: Placed, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
         let Placed { frame, at_ns, index, restarts } = placed;
         if restarts {
             self.finish(late, step);
@@ -382,7 +390,7 @@ impl Lateness {
                 self.last_at_ns = at_ns;
                 self.skipped = self.skipped.saturating_add_signed(skipped);
                 self.skips += u64::from(skipped > 0);
-                return late(Late { frame, at_ns, index, late_ns, agreed_ns: late_ns });
+                return late(&Late { frame, at_ns, index, late_ns, agreed_ns: late_ns });
             }
             self.one_phase = None;
             self.start_run(Step { frame, at_ns, ns: late_ns, level_ns: late_ns, kind: StepKind::ClockSet }, step);
@@ -430,7 +438,12 @@ impl Lateness {
         let [a, b, c, d] = self.last_ns;
         let agreed_ns = late_ns.max(a.min(b).min(c.min(d)));
         self.last_ns = [b, c, d, late_ns];
-        push_smallest(&mut self.smallest, self.taken, agreed_ns);
+        if self.base_ns.is_some_and(|base_ns| agreed_ns.saturating_sub(base_ns) <= self.step_ns) {
+            self.in_slots = self.taken + 1;
+            self.smallest.clear();
+        } else if !self.smallest.is_empty() {
+            push_smallest(&mut self.smallest, self.taken, agreed_ns);
+        }
         if self.grid.frames() > 1 {
             let as_next_ns = self.grid.late_ns(late.index.saturating_add(1), late.at_ns);
             push_smallest(&mut self.smallest_as_next, self.taken, as_next_ns);
@@ -441,7 +454,7 @@ impl Lateness {
 
     /// Starts a run with the frames that were early for long enough, unless these return to the slots of the run: then
     /// the frames before them were late.
-    fn step_back(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
+    fn step_back(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
         let before = self.waiting.len().saturating_sub(self.early);
         let early_ns = || self.waiting.iter().skip(before).map(|late| late.late_ns);
         let smallest_ns = early_ns().min().unwrap_or(0);
@@ -550,27 +563,41 @@ impl Lateness {
 
     /// Finalizes the next frame, assuming that no more frames follow.
     #[inline]
-    fn finalize(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
+    fn finalize(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
         if self.grid.frames() > 1 {
             self.follow_groups();
         }
-        let Some(one) = self.waiting.pop_front() else { return };
+        let Some(mut one) = self.waiting.pop_front() else { return };
+        if self.in_slots <= self.given {
+            self.find_step(one, step);
+        }
+        self.recent.add(one.late_ns, self.step_ns);
+        self.smallest_as_next.pop_front_if(|&mut (position, _)| position == self.given);
+        self.given += 1;
+        let base_ns = self.base_ns.unwrap_or(0);
+        one.late_ns = one.late_ns.saturating_sub(base_ns);
+        self.minima.add(one.agreed_ns.saturating_sub(base_ns));
+        self.last_index = one.index;
+        self.late_for = if one.late_ns >= self.half_period_ns { self.late_for + 1 } else { 0 };
+        late(&one);
+    }
+
+    /// Finds out whether the run starts or the stream steps at this frame, if neither it nor one of the waiting ones was in the
+    /// slots when it arrived.
+    #[cold]
+    fn find_step(&mut self, one: Late, step: &mut impl FnMut(Step)) {
+        if self.smallest.is_empty() {
+            for (position, late) in (self.given..).zip(std::iter::once(&one).chain(&self.waiting)) {
+                push_smallest(&mut self.smallest, position, late.agreed_ns);
+            }
+        }
         let Some(&(first, smallest_ns)) = self.smallest.front() else { return };
         if self.base_ns.is_none_or(|base_ns| smallest_ns.saturating_sub(base_ns) > self.step_ns) {
             self.rebase(one, smallest_ns, step);
         }
-        self.recent.add(one.late_ns, self.step_ns);
         if first == self.given {
             self.smallest.pop_front();
         }
-        self.smallest_as_next.pop_front_if(|&mut (position, _)| position == self.given);
-        self.given += 1;
-        let base_ns = self.base_ns.unwrap_or(0);
-        let late_ns = one.late_ns.saturating_sub(base_ns);
-        self.minima.add(one.agreed_ns.saturating_sub(base_ns));
-        self.last_index = one.index;
-        self.late_for = if late_ns >= self.half_period_ns { self.late_for + 1 } else { 0 };
-        late(Late { late_ns, ..one });
     }
 
     /// Moves the waiting frames on in their groups if the talker left out frames, or if a run starts inside a group.
@@ -613,6 +640,7 @@ impl Lateness {
     fn replace_waiting(&mut self, replace: impl Fn(&Grid, Late) -> Late) {
         let waiting = std::mem::take(&mut self.waiting);
         (self.smallest, self.smallest_as_next) = (VecDeque::new(), VecDeque::new());
+        self.in_slots = 0;
         (self.taken, self.last_ns) = (self.given, [i64::MIN; AGREEING]);
         for one in waiting {
             let replaced = replace(&self.grid, one);
@@ -723,7 +751,7 @@ impl Lateness {
     }
 
     /// Ends the stream.
-    pub(crate) fn end(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
+    pub(crate) fn end(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
         // Few frames after the time went back are no early frames. Enough others are the start of a step.
         if self.early > 0 && self.time_stepped_back || self.early > self.frames.near {
             self.step_back(late, step);
@@ -732,7 +760,7 @@ impl Lateness {
     }
 
     /// Finalizes all waiting frames, at the end of the stream or of a part of it.
-    fn finish(&mut self, late: &mut impl FnMut(Late), step: &mut impl FnMut(Step)) {
+    fn finish(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
         while !self.waiting.is_empty() {
             self.finalize(late, step);
         }

@@ -336,7 +336,7 @@ impl LatenessTally {
     }
 
     #[inline]
-    fn add(&mut self, Late { frame, at_ns, index, late_ns, .. }: Late) {
+    fn add(&mut self, &Late { frame, at_ns, index, late_ns, .. }: &Late) {
         let at = at_ns.max(0).cast_unsigned();
         self.all.record(late_ns);
         self.add_maximum(at, late_ns);
