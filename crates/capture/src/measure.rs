@@ -191,7 +191,7 @@ impl Measure {
         self.frames += 1;
         self.spacing.add(packet.number, at_ns);
         if let Some(shaper) = &mut self.shaper {
-            shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
+            shaper.add(at_ns, wire_bytes(packet.length as usize));
         }
         self.presentation.add(packet.number, at_ns, stamp_ns, content);
         let contained = Contained::of(content);
@@ -250,7 +250,7 @@ impl Measure {
             mean_ns: late.all.mean_ns(),
             max_ns: (late.all.total > 0).then_some(late.all.max_ns),
             max_at_ns: (late.all.total > 0).then_some(late.max.1),
-            jitter_ns: spacing.max_deviation_ns,
+            jitter_ns: spacing.max_deviation_ns(),
             maxima: late.maxima,
             spikes_total: late.late,
             spikes: late.spikes.with(&[]),
@@ -264,7 +264,7 @@ impl Measure {
             min_gap_ns: counted.then_some(spacing.all.min_ns),
             mean_gap_ns: spacing.all.mean_ns(),
             max_gap_ns: counted.then_some(spacing.all.max_ns),
-            max_deviation_ns: counted.then_some(spacing.max_deviation_ns),
+            max_deviation_ns: counted.then_some(spacing.max_deviation_ns()),
             worst_gaps: spacing.worst.into_vec(),
             tolerance_ns: self.tolerance_ns.cast_unsigned(),
             late: Some(late.late),

@@ -35,17 +35,26 @@ struct Sample {
 }
 
 /// Samples of the intervals of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Rates {
     samples: Vec<Sample>,
     /// Frames are sampled if the spread index has none of these bits.
     mask: u64,
-    /// Index and time of the first frame, of the last one, and of the one before it.
+    /// Index and time of the first frame, of the last one, and of the one before it; [`NO_FRAME`] if there is none.
     first: Option<(i64, i64)>,
-    last: Option<(i64, i64)>,
-    last_but_one: Option<(i64, i64)>,
+    last: (i64, i64),
+    last_but_one: (i64, i64),
     /// The sum of the times by which a frame was earlier than the one before, ns: the clock of the capture was set.
     back_ns: i64,
+}
+
+/// Its index is not two before that of any frame.
+const NO_FRAME: (i64, i64) = (i64::MIN, i64::MIN);
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self { samples: Vec::new(), mask: 0, first: None, last: NO_FRAME, last_but_one: NO_FRAME, back_ns: 0 }
+    }
 }
 
 /// A change of the period.
@@ -63,16 +72,16 @@ impl Rates {
     /// Adds a frame.
     #[inline]
     pub(crate) fn add(&mut self, frame: u64, index: i64, at_ns: i64) {
-        let last = self.last.replace((index, at_ns));
-        let last_but_one = std::mem::replace(&mut self.last_but_one, last);
-        self.first = self.first.or(self.last);
-        if let Some((_, last_ns)) = last.filter(|&(_, last_ns)| at_ns < last_ns) {
+        let (before_index, before_ns) = self.last_but_one;
+        let (_, last_ns) = self.last;
+        (self.last_but_one, self.last) = (self.last, (index, at_ns));
+        if self.first.is_none() {
+            self.first = Some(self.last);
+        }
+        if at_ns < last_ns {
             self.back_ns = self.back_ns.saturating_add(last_ns.saturating_sub(at_ns));
         }
-        if spread(index) & self.mask == 0
-            && let Some((before_index, before_ns)) = last_but_one
-            && index.wrapping_sub(before_index) == 2
-        {
+        if spread(index) & self.mask == 0 && index.wrapping_sub(before_index) == 2 {
             self.keep(Sample { frame, index, at_ns, interval_ns: at_ns.saturating_sub(before_ns) as f64 / 2.0 });
         }
     }
@@ -97,7 +106,7 @@ impl Rates {
 
     /// The mean interval, ns; `None` with fewer than two frames.
     pub(crate) fn mean_ns(&self) -> Option<f64> {
-        let (first, (index, at_ns)) = self.first.zip(self.last)?;
+        let (first, (index, at_ns)) = (self.first?, self.last);
         mean_ns(first, (index, at_ns.saturating_add(self.back_ns)))
     }
 
@@ -135,7 +144,7 @@ impl Rates {
         // After a stall, frames catch up: their mean interval is the period.
         let (last, first) = (samples_before.last()?, samples_after.first()?);
         let border = (last.index, last.at_ns);
-        let mean_difference_ns = mean_ns(border, self.last?)? - mean_ns(self.first?, border)?;
+        let mean_difference_ns = mean_ns(border, self.last)? - mean_ns(self.first?, border)?;
         let is_mean = agrees(mean_difference_ns, before.error_ns + after.error_ns);
         let change = Change { frame: first.frame, at_ns: first.at_ns, before_ns: before.ns, after_ns: after.ns };
         (is_usual && is_mean).then_some(change)

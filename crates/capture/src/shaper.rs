@@ -5,6 +5,8 @@
 //! may always rise to the maximum caused by interfering frames (Annex L): one of other traffic, and for class B also those
 //! of class A. A frame that starts too early is counted, and the credit is reset so that it counts once.
 
+use crate::convert::signed;
+
 /// The longest interfering frame with FCS, preamble and gap, bytes.
 const INTERFERENCE_BYTES: f64 = 1542.0;
 /// The part of the link that classes A and B together can reserve, IEEE Std 802.1Q, 34.3.1 (deltaBandwidth).
@@ -52,15 +54,16 @@ impl Shaper {
 
     /// Adds a frame of `wire_bytes` that starts at `at_ns`.
     #[inline]
-    pub(crate) fn add(&mut self, at_ns: i64, wire_bytes: u64) {
+    pub(crate) fn add(&mut self, at_ns: i64, wire_bytes: usize) {
         let waited_ns = at_ns.saturating_sub(self.free_ns);
-        self.credit = (self.credit + waited_ns as f64 * 1e-9 * self.idle_slope).min(self.max_credit);
+        let credit = self.credit + waited_ns as f64 * 1e-9 * self.idle_slope;
+        self.credit = if credit < self.max_credit { credit } else { self.max_credit };
         if self.credit < -self.slack {
             self.violations += 1;
             self.lowest = self.lowest.min(self.credit);
             self.credit = 0.0;
         }
-        let bits = wire_bytes as f64 * 8.0;
+        let bits = signed(wire_bytes) as f64 * 8.0;
         let duration_s = bits * self.bit_s;
         self.credit -= (self.link - self.idle_slope) * duration_s;
         #[expect(clippy::cast_possible_truncation, reason = "rounded down; the cast saturates")]

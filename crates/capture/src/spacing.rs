@@ -7,10 +7,11 @@ use crate::tally::Tally;
 /// The state of measuring the intervals of a stream.
 pub(crate) struct Spacing {
     nominal_ns: u64,
+    /// A smaller interval is one within a burst, ns.
+    quarter_ns: i64,
     last_ns: Option<i64>,
     pub(crate) all: Tally,
     pub(crate) worst: LargestFrames,
-    pub(crate) max_deviation_ns: u64,
     pub(crate) out_of_order: u64,
     /// Frames per period.
     group: u64,
@@ -23,11 +24,11 @@ impl Spacing {
     pub(crate) fn new(nominal_ns: u64, group: u64) -> Self {
         Self {
             nominal_ns,
+            quarter_ns: (nominal_ns / 4).cast_signed(),
             group,
             last_ns: None,
             all: Tally::new(),
             worst: LargestFrames::default(),
-            max_deviation_ns: 0,
             out_of_order: 0,
             run: 1,
             bursts: 0,
@@ -35,15 +36,21 @@ impl Spacing {
         }
     }
 
-    /// Adds a frame; returns the interval before it, ns.
+    /// The largest difference of an interval from the nominal one, ns; 0 without intervals.
+    pub(crate) fn max_deviation_ns(&self) -> u64 {
+        let deviation_ns = |ns: i64| ns.abs_diff(self.nominal_ns.cast_signed());
+        if self.all.total == 0 { 0 } else { deviation_ns(self.all.min_ns).max(deviation_ns(self.all.max_ns)) }
+    }
+
+    /// Adds a frame.
     #[inline]
-    pub(crate) fn add(&mut self, frame: u64, at_ns: i64) -> Option<i64> {
-        let gap_ns = at_ns.saturating_sub(self.last_ns.replace(at_ns)?);
+    pub(crate) fn add(&mut self, frame: u64, at_ns: i64) {
+        let Some(last_ns) = self.last_ns.replace(at_ns) else { return };
+        let gap_ns = at_ns.saturating_sub(last_ns);
         self.all.record(gap_ns);
         self.worst.add(frame, at_ns, gap_ns);
-        self.max_deviation_ns = self.max_deviation_ns.max(gap_ns.abs_diff(self.nominal_ns.cast_signed()));
-        self.out_of_order += u64::from(gap_ns < 0);
-        if gap_ns < (self.nominal_ns / 4).cast_signed() {
+        if gap_ns < self.quarter_ns {
+            self.out_of_order += u64::from(gap_ns < 0);
             self.run += 1;
             self.bursts += u64::from(self.run == self.group + 1);
             if self.run > self.group {
@@ -52,7 +59,6 @@ impl Spacing {
         } else {
             self.run = 1;
         }
-        Some(gap_ns)
     }
 }
 

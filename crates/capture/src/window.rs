@@ -12,7 +12,7 @@ pub(crate) struct Window<R> {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// The file offset of `start`, bytes.
+    /// The file offset of the buffer, bytes.
     offset: u64,
 }
 
@@ -30,6 +30,7 @@ impl<R: Read> Window<R> {
     #[cold]
     fn read_on(&mut self, need: usize) -> io::Result<bool> {
         self.buffer.copy_within(self.start..self.end, 0);
+        self.offset += self.start as u64;
         self.end -= self.start;
         self.start = 0;
         while self.end < need {
@@ -58,7 +59,6 @@ impl<R: Read> Window<R> {
     pub(crate) fn pass(&mut self, length: usize) -> usize {
         let at = self.start;
         self.start += length;
-        self.offset += length as u64;
         at
     }
 
@@ -70,6 +70,6 @@ impl<R: Read> Window<R> {
 
     /// The file offset of the window, bytes.
     pub(crate) fn offset(&self) -> u64 {
-        self.offset
+        self.offset + self.start as u64
     }
 }
