@@ -374,7 +374,7 @@ impl Lateness {
     }
 
     /// Adds a frame of the stream. Frames whose lateness is final, and steps, are given to `late` and `step`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, placed: Placed, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
         let Placed { frame, at_ns, index, restarts } = placed;
         if restarts {
@@ -417,7 +417,7 @@ impl Lateness {
     }
 
     /// True if the frame is earlier by a step than its slot, or than a steady level of the frames before it.
-    #[inline]
+    #[inline(always)]
     fn is_early(&mut self, at_ns: i64, late_ns: i64) -> bool {
         let early = late_ns < self.base_ns.unwrap_or(self.first_base_ns).saturating_sub(self.step_ns);
         if self.run_frames >= self.frames.step {
@@ -432,7 +432,7 @@ impl Lateness {
         false
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, late: Late) {
         let late_ns = late.late_ns;
         let [a, b, c, d] = self.last_ns;
@@ -562,7 +562,7 @@ impl Lateness {
     }
 
     /// Finalizes the next frame, assuming that no more frames follow.
-    #[inline]
+    #[inline(always)]
     fn finalize(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
         if self.grid.frames() > 1 {
             self.follow_groups();

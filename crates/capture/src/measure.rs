@@ -335,7 +335,7 @@ impl LatenessTally {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, &Late { frame, at_ns, index, late_ns, .. }: &Late) {
         let at = at_ns.max(0).cast_unsigned();
         self.all.record(late_ns);

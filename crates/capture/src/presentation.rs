@@ -43,7 +43,7 @@ impl Presentation {
     }
 
     /// Adds a frame, captured at `stamp_ns` and `at_ns` after the first one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, frame: u64, at_ns: i64, stamp_ns: i64, content: &Content) {
         let Some(avtp) = content.avtp else { return };
         self.found.uncertain += u64::from(avtp.timestamp_uncertain);

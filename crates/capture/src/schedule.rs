@@ -66,7 +66,7 @@ impl Schedule {
     }
 
     /// Adds a frame that is the newest of the stream.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, index: i64, at_ns: i64) {
         self.newest = index;
         let base_ns = at_ns as f64 - index as f64 * self.period_ns;

@@ -195,7 +195,7 @@ impl Sequence {
     }
 
     /// Adds a frame, and gives each frame whose index is known to `place`. Duplicates have no index.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, frame: u64, at_ns: i64, number: Number, place: &mut impl FnMut(Placed)) {
         match number {
             Number::Eight(low) => self.add_eight(Held { frame, at_ns, low }, place),
@@ -320,7 +320,7 @@ impl Sequence {
         self.last_ns = at_ns;
     }
 
-    #[inline]
+    #[inline(always)]
     fn add_eight(&mut self, held: Held, place: &mut impl FnMut(Placed)) {
         if !self.begun {
             self.assign(held.frame, held.at_ns, FIRST | u64::from(held.low), false, place);
@@ -332,7 +332,7 @@ impl Sequence {
     }
 
     /// True if this is the number after the newest one, and less time has passed than that of all numbers.
-    #[inline]
+    #[inline(always)]
     fn is_expected(&self, held: Held) -> bool {
         self.ahead(held) == 0 && self.schedule.follows_within(self.index(self.next), held.at_ns, SILENCE)
     }
@@ -470,7 +470,7 @@ impl Sequence {
     }
 
     /// Assigns the number after the newest one to a frame: the usual case of [`Self::assign`].
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, frame: u64, at_ns: i64, place: &mut impl FnMut(Placed)) {
         let index = self.index(self.next);
         self.advance(self.next);
@@ -518,7 +518,7 @@ impl Sequence {
     }
 
     /// Makes `number` the newest. Frames that leave the window are final.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, number: u64) {
         if number > self.next {
             self.skip(number - self.next);

@@ -43,7 +43,7 @@ impl Spacing {
     }
 
     /// Adds a frame.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, frame: u64, at_ns: i64) {
         let Some(last_ns) = self.last_ns.replace(at_ns) else { return };
         let gap_ns = at_ns.saturating_sub(last_ns);

@@ -248,7 +248,7 @@ impl Stream {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, packet: &Packet, content: &Content) {
         if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
             return;

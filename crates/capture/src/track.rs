@@ -90,7 +90,7 @@ impl Track {
     }
 
     /// Adds frame `frame` of the file with the number that it contains.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, frame: u64, number: Contained, at_ns: i64) {
         if let Some(last_ns) = self.last_ns.replace(at_ns) {
             self.intervals += 1;
@@ -191,7 +191,7 @@ impl Track {
 }
 
 /// The number that a frame counts with; none without a counter for the numbers of its protocol.
-#[inline]
+#[inline(always)]
 pub(crate) fn extended(counter: &mut Option<Counter>, number: Contained, at_ns: i64) -> Number {
     match (number, counter) {
         (Contained::Candidate(count), Some(counter)) => counter.extend(count, at_ns),
@@ -243,7 +243,7 @@ impl Slots {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, frame: u64, number: Number, at_ns: i64) {
         self.frames += 1;
         let Self { sequence, earliest, interval_ns, offsets_ns, groups, gaps, rates, .. } = self;

@@ -125,7 +125,7 @@ impl MediaClock {
 
     /// Adds a frame. Calls `each` with the presentation time without jumps, and with the time at which its frame came, for
     /// each frame that continues the stream, at most 256 frames later.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, now: MediaFrame, mut each: impl FnMut(i64, i64)) {
         let MediaFrame { frame, at_ns, sequence, restart_bit, time_ns } = now;
         if !self.is_newer(sequence, at_ns) {
@@ -192,7 +192,7 @@ impl MediaClock {
         step.advance_ns as f64 - step.frames as f64 * self.interval_ns
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, step: Step, each: &mut impl FnMut(i64, i64)) {
         let deviation_ns = self.deviation_ns(&step);
         let most_ns = self.jump_ns.unwrap_or(0.0) + step.frames as f64 * self.interval_ns * CLOCK_ERROR;
