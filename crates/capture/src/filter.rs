@@ -174,11 +174,11 @@ impl Kind {
         };
         match protocol {
             Protocol::Unknown => String::new(),
-            Protocol::Ptp { message, domain } => {
+            Protocol::Ptp { message, domain, .. } => {
                 format!("PTP {}, domain {domain}", Protocol::ptp_message(message).unwrap_or("message"))
             }
             Protocol::Profinet { frame_id } => format!("PROFINET {frame_id:#06x}"),
-            Protocol::EtherCat => "EtherCAT".to_owned(),
+            Protocol::EtherCat { .. } => "EtherCAT".to_owned(),
             Protocol::SampledValues { appid, .. } => format!("sampled values {appid:#06x}"),
             Protocol::Goose { appid, .. } => format!("GOOSE {appid:#06x}"),
             Protocol::Uadp { .. } => "OPC UA PubSub".to_owned(),

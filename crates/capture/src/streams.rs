@@ -178,17 +178,20 @@ impl Streams {
 
     /// The streams for the record, in their order in the file.
     pub(crate) fn to_records(&self, tracked: &[Option<Tracked>]) -> Vec<CapturedStream> {
-        let ethercat =
-            |stream: &&Stream| matches!(stream.key.kind, Kind::Ethertype { protocol: Protocol::EtherCat, .. });
-        let sources: Vec<Mac> = self.all.iter().filter(ethercat).map(|stream| stream.key.source).collect();
-        // The first slave sets this bit of the source address.
-        let is_returned = |[first, rest @ ..]: Mac| {
+        let is_processed = |stream: &Stream| match stream.key.kind {
+            Kind::Ethertype { protocol: Protocol::EtherCat { is_processed }, .. } => Some(is_processed),
+            _ => None,
+        };
+        let sent = self.all.iter().filter(|stream| is_processed(stream) == Some(false));
+        let sources: Vec<Mac> = sent.map(|stream| stream.key.source).collect();
+        // The first slave sets this bit of the source address, unless it is told not to.
+        let is_of_slave = |[first, rest @ ..]: Mac| {
             first & 2 != 0 && sources.iter().any(|[sent, of_sent @ ..]| *sent == first & !2 && *of_sent == rest)
         };
         let of = |(stream, tracked): (&Stream, &Option<Tracked>)| {
             let mut record = stream.to_record();
             record.lost = tracked.as_ref().and_then(|tracked| tracked.lost);
-            if ethercat(&stream) && is_returned(stream.key.source) {
+            if is_processed(stream).is_some_and(|is| is || is_of_slave(stream.key.source)) {
                 record.protocol.push_str(", returned by a slave");
             }
             record

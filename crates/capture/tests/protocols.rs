@@ -6,7 +6,7 @@
 mod support;
 
 use capture::{Analysis, Filter, Options, analyse};
-use record::{Capture, CapturedKind, NumberedBy};
+use record::{Capture, CapturedKind, CapturedStream, NumberedBy};
 use support::{BEGIN_NS, LITTLE, OPTIONS, Seen, pcap, scatter};
 
 const PERIOD_NS: u64 = 1_000_000;
@@ -184,6 +184,46 @@ fn messages_of_ptp_are_streams_of_their_own() {
     let names: Vec<&str> = capture.streams.iter().map(|stream| stream.protocol.as_str()).collect();
     assert_eq!(names, ["PTP Sync, domain 0", "PTP Follow_Up, domain 0"]);
     assert_eq!((capture.frames, capture.lost.unwrap(), capture.late.unwrap()), (2000, 0, 0));
+}
+
+/// A master answers each of three slaves with the number of its request, which are 0 or 100 apart.
+#[test]
+fn responses_of_ptp_to_several_ports_are_streams_of_their_own() {
+    for (message, apart) in [(0x9, 0), (0x9, 100), (0x3, 7), (0xa, 0)] {
+        let response = |slave: u64, n: u64| {
+            let mut packet = ptp(message, n + slave * apart);
+            packet.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, slave as u8]);
+            let at_ns = BEGIN_NS + n * PERIOD_NS + slave * 100_000;
+            Seen { at_ns, ..seen(n, ethernet(0x88f7, &packet)) }
+        };
+        // Slave 1 gets no answer to two requests.
+        let frames = (0..2000).flat_map(|n| (0..3).map(move |slave| (slave, n)));
+        let frames = frames.filter(|one| ![(1, 500), (1, 501)].contains(one));
+        let frames: Vec<Seen> = frames.map(|(slave, n)| response(slave, n)).collect();
+        let Analysis { capture, .. } = analysed(1, &frames, &OPTIONS);
+        let port = |stream: &CapturedStream| stream.protocol.rsplit_once("domain 0, for ").unwrap().1.to_owned();
+        let mut lost: Vec<(String, u64)> =
+            capture.streams.iter().map(|stream| (port(stream), stream.lost.unwrap())).collect();
+        lost.sort();
+        let expected = [0, 1, 2].map(|slave| (format!("000000.0000.000000-{slave}"), 2 * u64::from(slave == 1)));
+        assert_eq!(lost, expected, "{message:#x}");
+    }
+}
+
+/// A slave that does not change the source address changes the working counter; it loses four frames.
+#[test]
+fn frames_of_ethercat_with_a_working_counter_were_returned() {
+    let both = (0..2000).flat_map(|n| {
+        let mut returned = ethernet(0x88a4, &ethercat(n));
+        returned[14 + 12] = 3;
+        let returned = Seen { at_ns: BEGIN_NS + n * PERIOD_NS + 30_000, ..seen(n, returned) };
+        let is_lost = (700..704).contains(&n);
+        [Some(seen(n, ethernet(0x88a4, &ethercat(n)))), Some(returned).filter(|_| !is_lost)]
+    });
+    let Analysis { capture, .. } = analysed(1, &both.flatten().collect::<Vec<_>>(), &OPTIONS);
+    let streams = capture.streams.iter().map(|stream| (stream.protocol.as_str(), stream.frames, stream.lost));
+    let expected = [("EtherCAT", 2000, Some(0)), ("EtherCAT, returned by a slave", 1996, Some(4))];
+    assert_eq!(streams.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub enum Protocol {
         message: u8,
         /// The domain.
         domain: u8,
+        /// The port that a response is for, whose request has its number; without a port for other messages.
+        requester: Publisher,
     },
     /// PROFINET real-time data.
     Profinet {
@@ -56,7 +58,10 @@ pub enum Protocol {
         frame_id: u16,
     },
     /// EtherCAT.
-    EtherCat,
+    EtherCat {
+        /// True if a slave has processed a datagram of the frame: its working counter is not 0.
+        is_processed: bool,
+    },
     /// IEC 61850 sampled values.
     SampledValues {
         /// The application id.
@@ -194,9 +199,16 @@ fn ptp(from: &[u8]) -> (Protocol, Option<Count>) {
         let message = first & 0xf;
         Protocol::ptp_message(message).filter(|_| version & 0xf == 2)?;
         let sequence = u16::from_be_bytes(bytes(from, 30)?);
-        Some((Protocol::Ptp { message, domain }, Some(Count::bits(sequence, 16))))
+        let port = requester(message, from);
+        let requester = Publisher::of(port.as_ref().map_or(&[], |port| port));
+        Some((Protocol::Ptp { message, domain, requester }, Some(Count::bits(sequence, 16))))
     };
     read().unwrap_or_default()
+}
+
+/// The requestingPortIdentity of Delay_Resp, Pdelay_Resp and Pdelay_Resp_Follow_Up, after header and timestamp.
+fn requester(message: u8, from: &[u8]) -> Option<[u8; 10]> {
+    if matches!(message, 0x9 | 0x3 | 0xa) { bytes(from, 44) } else { None }
 }
 
 /// Cyclic frames end with the cycle counter, the data status and the transfer status.
@@ -215,9 +227,23 @@ fn ethercat(from: &[u8]) -> (Protocol, Option<Count>) {
         (high >> 4 == 1).then_some(index)
     };
     match read() {
-        Some(index) => (Protocol::EtherCat, Some(Count::bits(index, 8))),
+        Some(index) => (Protocol::EtherCat { is_processed: is_processed(from) }, Some(Count::bits(index, 8))),
         None => (Protocol::Unknown, None),
     }
+}
+
+/// True if a working counter in the frame is not 0. A datagram has ten bytes before its data, with the length (11 bits)
+/// and, in bit 15, if another one follows; then come the data and the counter.
+fn is_processed(from: &[u8]) -> bool {
+    let mut at = 2;
+    while let Some(length) = bytes(from, at + 6).map(u16::from_le_bytes) {
+        let counter_at = at + 10 + usize::from(length & 0x7ff);
+        match bytes(from, counter_at).map(u16::from_le_bytes) {
+            Some(0) if length & 0x8000 != 0 => at = counter_at + 2,
+            counter => return counter.is_some_and(|counter| counter != 0),
+        }
+    }
+    false
 }
 
 /// The publisher of a frame in words, if its protocol distinguishes them. `packet` follows the EtherType, or is the payload
@@ -228,6 +254,12 @@ pub(crate) fn publisher(protocol: Protocol, packet: &[u8]) -> Option<String> {
         Protocol::SampledValues { .. } => asdu(packet).and_then(|asdu| element(asdu, 0x80)).map(text),
         Protocol::Goose { .. } => goose_pdu(packet).and_then(|pdu| element(pdu, 0x80)).map(text),
         Protocol::Uadp { .. } => Some(uadp_header(packet)?.describe()).filter(|text| !text.is_empty()),
+        Protocol::Ptp { message, .. } => requester(message, packet).map(|port| {
+            // As ptp4l writes it.
+            let [a, b, c, d, e, f, g, h, high, low] = port;
+            let number = u16::from_be_bytes([high, low]);
+            format!("for {a:02x}{b:02x}{c:02x}.{d:02x}{e:02x}.{f:02x}{g:02x}{h:02x}-{number}")
+        }),
         _ => None,
     }
 }
@@ -397,9 +429,19 @@ mod tests {
         (sync[0], sync[1], sync[4]) = (0x10, 0x12, 24);
         sync[30..32].copy_from_slice(&[0x12, 0x34]);
         let (protocol, count) = of_ethertype(PTP, &sync, true);
-        assert_eq!(protocol, Protocol::Ptp { message: 0, domain: 24 });
+        assert_eq!(protocol, Protocol::Ptp { message: 0, domain: 24, requester: Publisher::of(&[]) });
         assert_eq!(count, Some(Count::bits(0x1234u16, 16)));
         assert_eq!(of_datagram(319, &sync), (protocol, count));
+        // The answers of a master to several slaves have numbers of their requests.
+        for message in [0x9, 0x3, 0xa] {
+            let response = |port: u8| {
+                let mut response = [0; 54];
+                (response[0], response[1], response[53]) = (message, 2, port);
+                of_ethertype(PTP, &response, true).0
+            };
+            assert_eq!(response(1), response(1));
+            assert_ne!(response(1), response(2), "{message:#x}");
+        }
         sync[1] = 1;
         assert_eq!(of_ethertype(PTP, &sync, true), (Protocol::Unknown, None), "PTP version 1 has another header");
     }
@@ -421,7 +463,17 @@ mod tests {
     fn reads_the_index_of_ethercat() {
         let frame = [0x0d, 0x10, 0x0c, 0x42, 0, 0];
         let count = Some(Count::bits(0x42u16, 8));
-        assert_eq!(of_ethertype(ETHERCAT, &frame, true), (Protocol::EtherCat, count));
+        let as_sent = Protocol::EtherCat { is_processed: false };
+        assert_eq!(of_ethertype(ETHERCAT, &frame, true), (as_sent, count), "cut before the working counter");
+        let with_counters = |first, second| {
+            let read = [0x0c, 0x42, 0, 0, 0, 0, 2, 0x80, 0, 0, 7, 7, first, 0];
+            let write = [0x0b, 0x42, 0, 0, 0, 0, 1, 0, 0, 0, 7, second, 0];
+            of_ethertype(ETHERCAT, &[&[0x1b, 0x10][..], &read, &write].concat(), true).0
+        };
+        assert_eq!(with_counters(0, 0), as_sent);
+        for (first, second) in [(1, 0), (0, 3), (1, 3)] {
+            assert_eq!(with_counters(first, second), Protocol::EtherCat { is_processed: true });
+        }
         assert_eq!(of_ethertype(ETHERCAT, &[0x0d, 0x40, 0, 0], true).0, Protocol::Unknown, "network variables");
     }
 

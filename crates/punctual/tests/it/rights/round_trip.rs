@@ -288,7 +288,7 @@ fn wrong_frames_and_interfaces_are_refused() {
     };
     let to = "--to 02:00:00:00:00:02 --quiet --no-record";
     refused(&format!("measure round-trip nosuch0 {to}"), 1, "cannot open a socket for frames on nosuch0");
-    refused(&format!("measure round-trip lo {to}"), 1, "choose a wired interface");
+    refused(&format!("measure round-trip lo {to}"), 1, "lo is not an Ethernet interface: choose a wired one");
     refused(&format!("measure round-trip lo {to} --vlan 4095"), 64, "--vlan");
     refused(&format!("measure round-trip lo {to} --ethertype 0x100"), 64, "must be 0x0600 to 0xffff");
     refused(&format!("measure round-trip lo {to} --ethertype 0x8808"), 64, "PAUSE");
