@@ -17,7 +17,7 @@ pub struct Text;
 pub struct Rows;
 
 /// The caveat of times whose unit the file does not say.
-const UNITS: &str =
+pub const UNITS: &str =
     "the file does not say its unit; microseconds are assumed, which is wrong for results of cyclictest -N";
 
 impl Format for Text {

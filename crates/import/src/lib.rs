@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cells` | printed histograms, and the figures that follow from them |
 //! | `command` | options in the command line of a tool |
+//! | `log` | logs with a line for each sample, of any length |
 //! | all others | a format each, named after its tool |
 //!
 //! A format is one file and one entry in [`FORMATS`].
@@ -22,6 +23,7 @@ mod latencymon;
 mod latmus;
 mod lava;
 mod linuxcnc;
+mod log;
 mod oslat;
 mod rt_tests;
 mod rtc_testbench;
@@ -32,7 +34,11 @@ mod sockperf;
 mod stress_ng;
 mod xenomai;
 
-use std::{io, path::Path, path::PathBuf};
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+};
 
 use record::{
     Caveat, Figures, Machine, Published, Reason, Record, SCHEMA, Scenario, State, Tool, Validity,
@@ -40,10 +46,14 @@ use record::{
     grouped,
 };
 
+use log::Log;
+
 /// Length of the begin of a file, bytes; a record of punctual has its schema there.
 const HEAD_BYTES: usize = 200;
-/// The largest file that is read, bytes; that of records.
+/// The largest file that is read, bytes; that of records. A log can be longer.
 const BYTES_MAX: u64 = 128 << 20;
+/// Size of the buffer of a log, bytes.
+const LOG_BUFFER_BYTES: usize = 1 << 20;
 
 /// The largest number of threads, tags or series in a file. Tools write one a CPU or thread.
 const FIGURES_MAX: usize = 10_000;
@@ -166,7 +176,8 @@ fn at_line(line: usize) -> String {
 }
 
 fn names() -> String {
-    FORMATS.map(Format::name).join("; ")
+    let logs = [Log::Cyclictest, Log::Timerlat].map(Log::name);
+    FORMATS.map(Format::name).into_iter().chain(logs).collect::<Vec<_>>().join("; ")
 }
 
 /// Reads a file of another tool into a record with [`Record::published`], named after the file.
@@ -174,6 +185,9 @@ fn names() -> String {
 /// # Errors
 /// [`ImportError`].
 pub fn import(path: &Path) -> Result<Record, ImportError> {
+    if let Some(record) = log(path) {
+        return record;
+    }
     let text = read_text(path, BYTES_MAX).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
     imported(path, &text).unwrap_or_else(|| {
         let path = path.to_owned();
@@ -186,7 +200,27 @@ pub fn import(path: &Path) -> Result<Record, ImportError> {
 /// # Errors
 /// [`ImportError`], except [`ImportError::Own`] and [`ImportError::Unknown`].
 pub fn read(path: &Path) -> Result<Record, ImportError> {
-    parse(path, &text_of(path)?)
+    log(path).unwrap_or_else(|| parse(path, &text_of(path)?))
+}
+
+/// Reads a file with a log of samples, of any length, in constant memory; `None` if it is none, or if it is a pipe, which
+/// [`text_of`] reads.
+///
+/// # Errors
+/// [`ImportError`].
+#[must_use]
+pub fn log(path: &Path) -> Option<Result<Record, ImportError>> {
+    let mut file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|of| of.is_file()))?;
+    let mut head = Vec::new();
+    file.by_ref().take(log::HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
+    let log = Log::of(&head)?;
+    Some(of_log(path, log, BufReader::with_capacity(LOG_BUFFER_BYTES, head.chain(file))))
+}
+
+fn of_log(path: &Path, log: Log, from: impl BufRead) -> Result<Record, ImportError> {
+    let read = log.read(from).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
+    let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format: log.name(), mistake };
+    read.map(|imported| to_record(imported, path)).map_err(invalid)
 }
 
 /// The text of a record, of another document, or of another tool. It can be read only once from a pipe.
@@ -210,6 +244,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Record, ImportError> {
 
 /// The record of a text; `None` if no format recognises it.
 fn imported(path: &Path, text: &str) -> Option<Result<Record, ImportError>> {
+    let bytes = text.as_bytes();
+    if let Some(log) = Log::of(bytes.get(..log::HEAD_BYTES).unwrap_or(bytes)) {
+        return Some(of_log(path, log, bytes));
+    }
     let format = format_of(text)?;
     let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format: format.name(), mistake };
     let read = format.read(text).and_then(|imported| match imported.figures.len() {

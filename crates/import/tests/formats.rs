@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use import::{FORMATS, ImportError, format_of, import, read};
+use import::{FORMATS, ImportError, format_of, import, parse, read};
 use proptest::prelude::*;
 use record::{Figures, Record};
 
@@ -96,6 +96,21 @@ fn text_and_json_of_one_run_of_cyclictest_agree() {
     assert_eq!((first.cpus.as_str(), first.policy.as_str(), first.period_ns), ("0", "fifo:90", Some(1_000_000)));
     assert_eq!(json.machine.kernel.as_deref(), Some("6.18.44"));
     assert_eq!((json.tool.version.as_str(), first.command.starts_with("cyclictest -q -t2")), ("2.40", true));
+}
+
+/// A run with `-v -p 80 -i 1000`. The interval in its heading is that of the next thread, so it is not read.
+#[test]
+fn a_verbose_log_of_cyclictest_is_read_as_a_file_and_from_a_pipe() {
+    let record = imported("cyclictest-2.4-verbose.txt");
+    let [thread] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((short(thread), thread.period_ns), ((Some(21), Some(88), Some(88)), None));
+    assert_eq!(thread.min_ns, Some(21_000));
+    assert_eq!(kinds(&record), ["units"]);
+    let path = sample("cyclictest-2.4-verbose.txt");
+    assert_eq!(parse(&path, &text_of("cyclictest-2.4-verbose.txt")).unwrap(), record);
+    assert_eq!(read(&path).unwrap(), record);
+    let cut = text_of("cyclictest-2.4-verbose.txt").replace("       0:       3:      24", "       0:       3:");
+    assert_eq!(of(&cut).unwrap_err(), "FILE is not whole (cyclictest -v): line 8: not a sample: 0:       3:");
 }
 
 #[test]

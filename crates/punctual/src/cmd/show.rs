@@ -19,16 +19,21 @@ use crate::{
 };
 
 pub fn run(options: &Show) -> anyhow::Result<u8> {
-    // Once: it can be a pipe.
-    let text = import::text_of(&options.record)?;
-    match file::document_of(text.as_bytes()) {
-        Some(Document::Campaign) => return campaign(options, &text),
-        Some(Document::Proof) => return proof(options, &text),
-        None => {}
-    }
+    let read = match import::log(&options.record) {
+        Some(log) => log?,
+        None => {
+            // Once: it can be a pipe.
+            let text = import::text_of(&options.record)?;
+            match file::document_of(text.as_bytes()) {
+                Some(Document::Campaign) => return campaign(options, &text),
+                Some(Document::Proof) => return proof(options, &text),
+                None => import::parse(&options.record, &text)?,
+            }
+        }
+    };
     let exports = Export::among(&options.exports, &Format::OF_RECORDS)?;
     let others = output::find_references(&options.against)?;
-    let mut record = import::parse(&options.record, &text)?;
+    let mut record = read;
     output::compare_with(&mut record, &others);
     if options.profiles.is_empty() {
         analysis::rejudge(&mut record);
