@@ -38,6 +38,7 @@ pub mod topology;
 pub mod tune;
 pub mod veth;
 
+mod boot_arguments;
 mod cgroup;
 mod cpu_facts;
 mod cpus;

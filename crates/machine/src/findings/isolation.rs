@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
-use crate::{CpuList, Unreadable, cpus::read_list, kernel::isolation_arguments};
+use crate::{CpuList, Unreadable, boot_arguments, cpus::read_list, kernel::isolation_arguments};
 
 const CPU: &str = "sys/devices/system/cpu";
 const CMDLINE: &str = "proc/cmdline";
@@ -77,18 +77,14 @@ fn isolation_effect(context: &CheckContext) -> Finding {
     if context.online().is_empty() {
         return unknown(ID, "CPUs not readable", context.evidence(&format!("{CPU}/online")));
     }
-    // isolcpus=nohz,2-3 and isolcpus=managed_irq,2-3 do not isolate from the scheduler.
-    let isolcpus = context.boot_argument("isolcpus").filter(|value| {
-        let flags: Vec<&str> = value.split(',').filter(|word| is_flag(word)).collect();
-        flags.is_empty() || flags.contains(&"domain")
-    });
+    let isolcpus = context.machine.cmdline.as_deref().and_then(boot_arguments::isolcpus);
     let asked = [("isolcpus", isolcpus, "isolated"), ("nohz_full", context.boot_argument("nohz_full"), "nohz_full")];
     let mut words = Vec::new();
     for (argument, value, file) in
         asked.into_iter().filter_map(|(argument, value, file)| Some((argument, value?, file)))
     {
         let written = format!("/{CMDLINE} = {argument}={value}");
-        let Some(cpus) = cpus_of(context, value) else {
+        let Some(cpus) = boot_arguments::cpus_of(context.root, value) else {
             return warn(ID, format!("the kernel ignores {argument}={value}"), written).because(WHY, REMEDY);
         };
         let path = format!("{CPU}/{file}");
@@ -108,7 +104,7 @@ fn isolation_effect(context: &CheckContext) -> Finding {
     if words.is_empty() {
         if let Some(value) = context.boot_argument("isolcpus") {
             let written = format!("/{CMDLINE} = isolcpus={value}");
-            return match cpus_of(context, value) {
+            return match boot_arguments::cpus_of(context.root, value) {
                 Some(_) => not_applicable(ID, "isolcpus does not isolate here: it has flags without domain", written),
                 None => warn(ID, format!("the kernel ignores isolcpus={value}"), written).because(WHY, REMEDY),
             };
@@ -116,24 +112,6 @@ fn isolation_effect(context: &CheckContext) -> Finding {
         return not_applicable(ID, "no CPU is isolated at boot", "/proc/cmdline: no isolcpus, no nohz_full");
     }
     ok(ID, "the isolation requested at boot is in effect", format!("/{CMDLINE} = {}", words.join(" ")))
-}
-
-/// True for a flag before the CPUs of `isolcpus`.
-fn is_flag(word: &str) -> bool {
-    ["nohz", "domain", "managed_irq"].contains(&word)
-}
-
-/// The CPUs of a boot argument, after optional flags: `managed_irq,domain,2-3`. `N` is the last CPU, and `all` means all.
-/// `None` if the kernel cannot read it.
-fn cpus_of(context: &CheckContext, value: &str) -> Option<CpuList> {
-    let words: Vec<&str> = value.split(',').filter(|word| !is_flag(word)).collect();
-    let mut text = words.join(",");
-    if text.contains("all") || text.contains('N') {
-        let last = crate::cpus::possible_cpus(context.root).last().or(context.online().last())?;
-        text = text.replace("all", &format!("0-{last}")).replace('N', &last.to_string());
-    }
-    let cpus: CpuList = text.parse().ok()?;
-    (!cpus.is_empty()).then_some(cpus)
 }
 
 /// The finding if no CPU is isolated, so that nothing has to be kept off.
@@ -184,18 +162,17 @@ fn rcu_callbacks(context: &CheckContext) -> Finding {
         let read = context.config().map(|config| config.evidence(&["RCU_NOCB_CPU"])).unwrap_or_default();
         return not_applicable(ID, "this kernel always runs callbacks of RCU where they were made", read);
     }
-    // CPUs of nohz_full are included automatically; `rcu_nocbs` alone means all CPUs.
-    let of = |argument: &str| match context.boot_argument(argument) {
-        None => CpuList::new(),
-        Some("") if argument == "rcu_nocbs" => context.online().clone(),
-        Some(value) => cpus_of(context, value).unwrap_or_default(),
-    };
-    let offloaded = of("rcu_nocbs").union(&of("nohz_full"));
+    let cmdline = context.machine.cmdline.as_deref().unwrap_or_default();
+    let offloaded = boot_arguments::rcu_offloaded(context.root, cmdline, context.config());
     let own = context.isolated().difference(&offloaded);
     let words =
         ["rcu_nocbs", "nohz_full"].iter().filter_map(|name| Some(format!("{name}={}", context.boot_argument(name)?)));
     let words = words.collect::<Vec<_>>().join(" ");
-    let read = format!("/{CMDLINE} = {}", if words.is_empty() { "no rcu_nocbs, no nohz_full" } else { &words });
+    let by_default = context.config().filter(|_| words.is_empty() && own.is_empty());
+    let read = match by_default {
+        Some(config) => config.evidence(&["RCU_NOCB_CPU_DEFAULT_ALL"]),
+        None => format!("/{CMDLINE} = {}", if words.is_empty() { "no rcu_nocbs, no nohz_full" } else { &words }),
+    };
     if own.is_empty() {
         return ok(ID, format!("callbacks of RCU run in threads for {}", context.isolated().in_words()), read);
     }
@@ -286,7 +263,7 @@ mod tests {
         let machine = record::Machine { cmdline: Some(cmdline), ..record::Machine::default() };
         let context = CheckContext::new(&root, &machine, None, None);
         let list = |text: &str| Some(text.parse::<CpuList>().unwrap());
-        let of = |value| cpus_of(&context, value);
+        let of = |value| boot_arguments::cpus_of(&root, value);
         assert_eq!(of(context.boot_argument("isolcpus").unwrap()), list("2-3"));
         assert_eq!((context.boot_argument("nohz-full"), context.boot_argument("nohz")), (Some("1"), None));
         assert_eq!([of("1,3"), of("all"), of("nohz,1")], [list("1,3"), list("0-3"), list("1")]);

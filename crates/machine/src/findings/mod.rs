@@ -26,7 +26,7 @@ use std::cell::OnceCell;
 use record::{Finding, FindingState, Lasts, Machine};
 
 use crate::{
-    CpuList, Root, Unreadable, cpus, facts,
+    CpuList, Root, Unreadable, boot_arguments, cpus, facts,
     interrupts::{self, DeviceInterrupt, InterruptWatch},
     kernel::Config,
     root::Unread,
@@ -220,12 +220,9 @@ impl<'a> CheckContext<'a> {
 
     /// The last value of an argument of the kernel's command line: `threadirqs`, `isolcpus=...`.
     fn boot_argument(&self, name: &str) -> Option<&str> {
-        // Arguments after `--` are those of init. The kernel treats `-` and `_` alike.
-        let words = self.machine.cmdline.as_deref()?.split_whitespace().take_while(|word| *word != "--");
-        let words = words.map(|word| word.split_once('=').unwrap_or((word, "")));
-        let value = words.filter(|(key, _)| key.replace('-', "_") == name.replace('-', "_")).last();
-        value.map(|(_, value)| value.trim_matches('"'))
+        boot_arguments::value(self.machine.cmdline.as_deref()?, name)
     }
+
     /// `path = value`, or the reason why it cannot be read.
     fn evidence(&self, path: &str) -> String {
         match self.root.try_read(path) {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{CpuList, Root, cpus, isolation_arguments, topology};
+use crate::{CpuList, Root, boot_arguments, cpus, topology};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,25 +22,35 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     if cpus.is_empty() || others.is_empty() {
         return None;
     }
-    let cmdline = root.read("proc/cmdline").unwrap_or_default();
-    let wanted = format!("{} irqaffinity={others}", isolation_arguments(cpus));
-    let missing = |word: &&str| !cmdline.split_whitespace().any(|own| own == *word);
-    let arguments = wanted.split(' ').filter(missing).collect::<Vec<_>>().join(" ");
+    let arguments = boot_arguments::missing_isolation(root, cpus, &others).join(" ");
     if arguments.is_empty() {
         return None;
     }
     Some(steps_for(root, arguments))
 }
 
-/// The steps that add these arguments to this machine's boot loader.
+/// The steps that add these arguments to this machine's boot loader. They replace those of the same name.
 #[must_use]
 pub fn steps_for(root: &Root, arguments: String) -> Boot {
-    let (loader, mut steps) = match found(root, &arguments) {
+    let added = boot_arguments::words(&arguments);
+    let (loader, mut steps) = match found(root, &added) {
         Some((loader, steps)) => (Some(loader), steps),
-        None => (None, vec![format!("add to the kernel's arguments in your boot loader: {arguments}")]),
+        None => {
+            let cmdline = root.read("proc/cmdline").unwrap_or_default();
+            let in_place_of = in_place_of(&cmdline, &added);
+            (None, vec![format!("add to the kernel's arguments in your boot loader{in_place_of}: {arguments}")])
+        }
     };
     steps.push("reboot; `punctual check` shows if they took effect".to_owned());
     Boot { arguments, loader, steps }
+}
+
+/// The arguments that others replace, in words.
+fn in_place_of(line: &str, added: &[&str]) -> String {
+    match boot_arguments::replaced(line, added).as_slice() {
+        [] => String::new(),
+        old => format!(", in place of {}", old.join(" ")),
+    }
 }
 
 /// Steps that no setting replaces: for cores that other work shares, and for a running irqbalance. `cpus` are the CPUs for
@@ -93,77 +103,179 @@ fn irq_balance(root: &Root, cpus: &CpuList) -> Option<String> {
 }
 
 /// The boot loader of this machine, with the steps to add arguments.
-fn found(root: &Root, arguments: &str) -> Option<(&'static str, Vec<String>)> {
+fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     let first = |paths: &[&'static str]| paths.iter().copied().find(|path| root.exists(path));
+    let arguments = added.join(" ");
     let is_pi = root.read("proc/device-tree/model").is_some_and(|model| model.starts_with("Raspberry Pi"));
     if let Some(path) = first(&["boot/firmware/cmdline.txt", "boot/cmdline.txt"]).filter(|_| is_pi) {
-        let line = root.read(path).unwrap_or_default();
-        return Some(("Raspberry Pi firmware", vec![format!("the one line of /{path}: {line} {arguments}")]));
+        // The firmware reads the first line only.
+        let text = root.read(path).unwrap_or_default();
+        let line = boot_arguments::with(text.lines().next().unwrap_or_default(), added);
+        return Some(("Raspberry Pi firmware", vec![format!("the one line of /{path}: {line}")]));
     }
-    if root.exists("boot/extlinux/extlinux.conf") {
+    if root.exists(EXTLINUX) {
         let steps = match root.exists("etc/default/u-boot") {
             true => vec![
-                in_quotes(root, "etc/default/u-boot", "U_BOOT_PARAMETERS", arguments),
+                shell_variable(root, &["etc/default/u-boot".to_owned()], "U_BOOT_PARAMETERS", added),
                 "sudo u-boot-update".to_owned(),
             ],
-            false => vec![format!("add to the line `append` in /boot/extlinux/extlinux.conf: {arguments}")],
+            false => lines_with(root, EXTLINUX, "append", added),
         };
         return Some(("extlinux", steps));
     }
     if root.exists("boot/armbianEnv.txt") {
-        return Some(("U-Boot", vec![after_equals(root, "boot/armbianEnv.txt", "extraargs", arguments)]));
+        return Some(("U-Boot", vec![after_equals(root, "boot/armbianEnv.txt", "extraargs", added)]));
     }
     if root.exists("boot/uEnv.txt") {
-        return Some(("U-Boot", vec![after_equals(root, "boot/uEnv.txt", "cmdline", arguments)]));
+        return Some(("U-Boot", vec![after_equals(root, "boot/uEnv.txt", "cmdline", added)]));
     }
     if root.exists("etc/fw_env.config") {
-        let command = format!("sudo fw_setenv bootargs \"$(fw_printenv -n bootargs) {arguments}\"");
-        return Some(("U-Boot", vec![command]));
+        return Some(("U-Boot", vec![set_environment(added)]));
     }
     let of_systemd = ["boot/loader/loader.conf", "boot/efi/loader/loader.conf", "efi/loader/loader.conf"];
     if let Some(path) = first(&of_systemd) {
         let steps = match root.read("etc/kernel/cmdline") {
             Some(line) => vec![
-                format!("the one line of /etc/kernel/cmdline: {line} {arguments}"),
+                format!("the one line of /etc/kernel/cmdline: {}", boot_arguments::with(&line, added)),
                 "sudo kernel-install add \"$(uname -r)\" \"/lib/modules/$(uname -r)/vmlinuz\"".to_owned(),
             ],
-            None => {
-                let folder = path.trim_end_matches("loader.conf");
-                vec![format!("add to the line `options` in /{folder}entries/*.conf: {arguments}")]
-            }
+            None => entries_with(root, &format!("{}entries", path.trim_end_matches("loader.conf")), added),
         };
         return Some(("systemd-boot", steps));
     }
     if root.exists("usr/sbin/grubby") {
+        // It replaces arguments of the same name.
         return Some(("GRUB", vec![format!("sudo grubby --update-kernel=ALL --args=\"{arguments}\"")]));
     }
-    root.exists("etc/default/grub").then(|| {
+    root.exists(GRUB).then(|| {
         let update = match root.exists("usr/sbin/update-grub") || !root.exists("boot/grub2") {
             true => "sudo update-grub",
             false => "sudo grub2-mkconfig -o /boot/grub2/grub.cfg",
         };
-        let line = in_quotes(root, "etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT", arguments);
-        ("GRUB", vec![line, update.to_owned()])
+        let mut steps = grub_variables(root, added);
+        steps.push(update.to_owned());
+        ("GRUB", steps)
     })
 }
 
-/// The value of the last line `NAME=VALUE` of a file, without quotes.
-fn value_of(root: &Root, path: &str, name: &str) -> String {
+const EXTLINUX: &str = "boot/extlinux/extlinux.conf";
+const GRUB: &str = "etc/default/grub";
+
+/// The lines of the variables that GRUB's configuration is made from. The arguments are those of an ordinary boot; a value
+/// that they replace can also be among those of every boot.
+fn grub_variables(root: &Root, added: &[&str]) -> Vec<String> {
+    const EVERY_BOOT: &str = "GRUB_CMDLINE_LINUX";
+    // Later files replace the variables of earlier ones.
+    let mut files = vec![GRUB.to_owned()];
+    let parts = root.list("etc/default/grub.d").into_iter().filter(|name| name.ends_with(".cfg"));
+    files.extend(parts.map(|name| format!("etc/default/grub.d/{name}")));
+    let mut steps = vec![shell_variable(root, &files, "GRUB_CMDLINE_LINUX_DEFAULT", added)];
+    if let Some((path, value)) = last_value(root, &files, EVERY_BOOT)
+        && !boot_arguments::replaced(&value.text, added).is_empty()
+    {
+        steps.push(format!("in /{path}: {EVERY_BOOT}={}", value.without(added)));
+    }
+    steps
+}
+
+/// The lines of a file that begin with a keyword, with these arguments.
+fn lines_with(root: &Root, path: &str, keyword: &str, added: &[&str]) -> Vec<String> {
+    let text = root.read(path).unwrap_or_default();
+    let of_keyword = |line: &'_ str| {
+        let (word, rest) = line.trim().split_once(char::is_whitespace)?;
+        word.eq_ignore_ascii_case(keyword).then(|| format!("in /{path}: {word} {}", boot_arguments::with(rest, added)))
+    };
+    let mut lines: Vec<String> = text.lines().filter_map(of_keyword).collect();
+    lines.dedup();
+    if lines.is_empty() {
+        lines.push(format!("add a line to /{path}: {keyword} {}", added.join(" ")));
+    }
+    lines
+}
+
+/// The lines of the entries of systemd-boot.
+fn entries_with(root: &Root, folder: &str, added: &[&str]) -> Vec<String> {
+    let names = root.list(folder).into_iter().filter(|name| name.ends_with(".conf"));
+    let entries: Vec<String> =
+        names.flat_map(|name| lines_with(root, &format!("{folder}/{name}"), "options", added)).collect();
+    match entries.is_empty() {
+        true => vec![format!("in the line `options` of /{folder}/*.conf, each once: {}", added.join(" "))],
+        false => entries,
+    }
+}
+
+/// The command that changes the variable of U-Boot with the arguments, whose value is not known here.
+fn set_environment(added: &[&str]) -> String {
+    let names: Vec<&str> = added
+        .iter()
+        .map(|word| boot_arguments::name(word))
+        .filter(|name| !boot_arguments::is_repeatable(name))
+        .collect();
+    let others = match names.is_empty() {
+        true => "fw_printenv -n bootargs".to_owned(),
+        false => {
+            format!("fw_printenv -n bootargs | tr ' ' '\\n' | grep -Ev '^({})(=|$)' | tr '\\n' ' '", names.join("|"))
+        }
+    };
+    format!("sudo fw_setenv bootargs \"$({others}) {}\"", added.join(" "))
+}
+
+/// The value of a shell variable, with its quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ShellValue {
+    text: String,
+    quote: char,
+}
+
+impl ShellValue {
+    /// The value at the start of a text, which a comment can follow.
+    fn parse(text: &str) -> Self {
+        let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''));
+        let Some(quote) = quote else {
+            let text = text.split([' ', '\t', ';', '#']).next().unwrap_or_default().to_owned();
+            return Self { text, quote: '"' };
+        };
+        let mut is_escaped = false;
+        let ends = |c: char| {
+            let ends = c == quote && !is_escaped;
+            is_escaped = c == '\\' && quote == '"' && !is_escaped;
+            ends
+        };
+        Self { text: text[1..].split(ends).next().unwrap_or_default().to_owned(), quote }
+    }
+
+    fn with(&self, added: &[&str]) -> String {
+        format!("{0}{1}{0}", self.quote, boot_arguments::with(&self.text, added))
+    }
+
+    fn without(&self, added: &[&str]) -> String {
+        format!("{0}{1}{0}", self.quote, boot_arguments::without(&self.text, added))
+    }
+}
+
+/// The last line `NAME=VALUE` of these files: the path, and the value.
+fn last_value(root: &Root, files: &[String], name: &str) -> Option<(String, ShellValue)> {
+    let of_file = |path: &String| {
+        let text = root.read(path)?;
+        let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
+        Some((path.clone(), ShellValue::parse(values.next_back()?)))
+    };
+    files.iter().rev().find_map(of_file)
+}
+
+/// The new line of files of shell variables.
+fn shell_variable(root: &Root, files: &[String], name: &str, added: &[&str]) -> String {
+    let none = || (files.first().cloned().unwrap_or_default(), ShellValue::parse(""));
+    let (path, value) = last_value(root, files, name).unwrap_or_else(none);
+    format!("in /{path}: {name}={}", value.with(added))
+}
+
+/// The new line of a file of U-Boot variables, whose values end with the line.
+fn after_equals(root: &Root, path: &str, name: &str, added: &[&str]) -> String {
     let text = root.read(path).unwrap_or_default();
     let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
-    values.next_back().unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
-}
-
-/// The new line of a file of shell variables.
-fn in_quotes(root: &Root, path: &str, name: &str, arguments: &str) -> String {
-    let value = value_of(root, path, name);
-    format!("in /{path}: {name}=\"{}\"", format!("{value} {arguments}").trim())
-}
-
-/// The new line of a file of U-Boot variables.
-fn after_equals(root: &Root, path: &str, name: &str, arguments: &str) -> String {
-    let value = value_of(root, path, name);
-    format!("in /{path}: {name}={}", format!("{value} {arguments}").trim())
+    let value = values.next_back().unwrap_or_default();
+    format!("in /{path}: {name}={}", boot_arguments::with(value, added))
 }
 
 #[cfg(test)]
@@ -252,7 +364,78 @@ mod tests {
 
     #[test]
     fn arguments_in_force_are_left_out() {
-        let (_, steps) = steps(&[("proc/cmdline", "quiet nohz_full=2-3 irqaffinity=0-1 rcu_nocbs=1")]);
-        assert!(steps[0].ends_with(": isolcpus=managed_irq,domain,2-3 rcu_nocbs=2-3"), "{steps:?}");
+        let (_, steps) = steps(&[("proc/cmdline", "quiet nohz_full=2-3 irqaffinity=0-1 rcu_nocbs=1 isolcpus=1")]);
+        assert_eq!(
+            steps,
+            ["add to the kernel's arguments in your boot loader, in place of isolcpus=1: \
+                 isolcpus=managed_irq,domain,2-3"]
+        );
+    }
+
+    /// Each line has each argument once, with the new value; others keep their order and quotes.
+    #[test]
+    fn earlier_values_are_replaced() {
+        const OLD: &str =
+            "isolcpus=1 console=tty0 nohz_full=1 dyndbg=\"file x +p\" console=ttyS0 irqaffinity=0 rcu_nocbs=1";
+        let new = format!("console=tty0 dyndbg=\"file x +p\" console=ttyS0 {ALL}");
+        let printed = |files: &[(&str, &str)]| steps(files).1.join("\n");
+        let single = format!("GRUB_CMDLINE_LINUX_DEFAULT='{OLD}' # mine\n");
+        assert!(printed(&[("etc/default/grub", &single)]).contains(&format!("GRUB_CMDLINE_LINUX_DEFAULT='{new}'\n")));
+        let escape = |text: &str| text.replace('"', "\\\"");
+        let double =
+            format!("GRUB_CMDLINE_LINUX=\"a=1 nohz_full=0\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"{}\"\n", escape(OLD));
+        assert_eq!(
+            printed(&[("etc/default/grub", &double)]),
+            format!(
+                "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"{}\"\nin /etc/default/grub: \
+                 GRUB_CMDLINE_LINUX=\"a=1\"\nsudo update-grub",
+                escape(&new)
+            )
+        );
+        let parts = [
+            ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=quiet\n"),
+            ("etc/default/grub.d/50-cloud.cfg", "GRUB_CMDLINE_LINUX_DEFAULT=\"isolcpus=1 ro\"\n"),
+        ];
+        let in_part = format!("in /etc/default/grub.d/50-cloud.cfg: GRUB_CMDLINE_LINUX_DEFAULT=\"ro {ALL}\"");
+        assert!(printed(&parts).starts_with(&in_part), "{}", printed(&parts));
+        let pi = ("proc/device-tree/model", "Raspberry Pi 5 Model B");
+        let extlinux = format!("LABEL l0\n  APPEND {OLD}\nlabel l0r\n\tappend ro single nohz_full=1\n");
+        let in_uboot = format!("U_BOOT_PARAMETERS=\"{}\"\n", escape(OLD));
+        let options = format!("title x\noptions {OLD}\n");
+        for (files, expected) in [
+            (vec![pi, ("boot/cmdline.txt", OLD)], format!("the one line of /boot/cmdline.txt: {new}")),
+            (vec![("boot/armbianEnv.txt", &*format!("extraargs={OLD}"))], format!("extraargs={new}")),
+            (vec![("boot/uEnv.txt", &*format!("cmdline={OLD}\n"))], format!("cmdline={new}")),
+            (vec![("boot/extlinux/extlinux.conf", &*extlinux)], format!("APPEND {new}\n")),
+            (vec![("boot/extlinux/extlinux.conf", &*extlinux)], format!("append ro single {ALL}")),
+            (
+                vec![("boot/extlinux/extlinux.conf", ""), ("etc/default/u-boot", &*in_uboot)],
+                format!("U_BOOT_PARAMETERS=\"{}\"", escape(&new)),
+            ),
+            (
+                vec![("boot/loader/loader.conf", ""), ("etc/kernel/cmdline", OLD)],
+                format!("the one line of /etc/kernel/cmdline: {new}\n"),
+            ),
+            (
+                vec![("efi/loader/loader.conf", ""), ("efi/loader/entries/a.conf", &*options)],
+                format!("in /efi/loader/entries/a.conf: options {new}"),
+            ),
+        ] {
+            assert!((printed(&files) + "\n").contains(&expected), "{expected}\n{}", printed(&files));
+        }
+    }
+
+    /// The command for U-Boot's environment, executed with a false environment.
+    #[test]
+    fn the_environment_of_uboot_gets_each_argument_once() {
+        let command = steps(&[("etc/fw_env.config", "")]).1.remove(0);
+        let script = format!(
+            "fw_printenv() {{ echo 'root=/dev/sda isolcpus=1 nohz_full=1 rcu_nocbs isolcpus.x=2 quiet'; }}; sudo() {{ \
+             shift; echo \"$2\"; }}; {command}"
+        );
+        let output = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
+        let words = String::from_utf8(output.stdout).unwrap();
+        let words: Vec<&str> = words.split_whitespace().collect();
+        assert_eq!(words.join(" "), format!("root=/dev/sda isolcpus.x=2 quiet {ALL}"));
     }
 }

@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::boot;
-use crate::{CpuList, Root};
+use crate::{
+    CpuList, Root,
+    boot_arguments::{self, name, words},
+};
 
 /// The name in front of the path of a kernel.
 const KERNEL: &str = "kernel=";
@@ -113,7 +116,7 @@ pub fn image(root: &Root, kernel: &Path) -> Image {
 #[must_use]
 pub fn running_arguments(root: &Root) -> String {
     let cmdline = root.read("proc/cmdline").unwrap_or_default();
-    let own = cmdline.split_whitespace().filter(|word| !OF_LOADER.contains(&name(word)) && name(word) != MARK);
+    let own = words(&cmdline).into_iter().filter(|word| !OF_LOADER.contains(&name(word)) && name(word) != MARK);
     own.collect::<Vec<_>>().join(" ")
 }
 
@@ -129,13 +132,8 @@ pub fn has_mark(root: &Root, mark: &str) -> bool {
 /// The arguments of a boot with these changes: an argument of a change replaces those of the same name.
 #[must_use]
 pub fn arguments_with(base: &str, changes: &[&BootChange], mark: &str) -> String {
-    let added: Vec<&str> = changes.iter().flat_map(|change| &change.arguments).map(String::as_str).collect();
-    let is_replaced = |word: &&str| added.iter().any(|other| name(other) == name(word));
-    // Arguments after `--` are for the first program.
-    let (own, of_program) = base.split_once(" -- ").map_or((base, None), |(own, rest)| (own, Some(rest)));
-    let own = own.split_whitespace().filter(|word| !is_replaced(word));
-    let words = own.chain(added.iter().copied()).chain([mark]).chain(of_program.iter().flat_map(|_| ["--"]));
-    words.chain(of_program).collect::<Vec<_>>().join(" ")
+    let added = changes.iter().flat_map(|change| &change.arguments).map(String::as_str);
+    boot_arguments::with(base, &added.chain([mark]).collect::<Vec<_>>())
 }
 
 /// Two of these changes that cannot be made together: both set the same argument, or both name a kernel.
@@ -158,10 +156,6 @@ pub fn conflict(changes: &[BootChange]) -> Option<String> {
 pub fn isolation(root: &Root, cpus: &CpuList) -> Vec<BootChange> {
     let missing = boot(root, cpus).map(|boot| boot.arguments).unwrap_or_default();
     missing.split_whitespace().map(|word| BootChange { arguments: vec![word.to_owned()], kernel: None }).collect()
-}
-
-fn name(argument: &str) -> &str {
-    argument.split_once('=').map_or(argument, |(name, _)| name)
 }
 
 #[cfg(test)]

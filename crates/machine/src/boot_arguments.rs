@@ -1,0 +1,178 @@
+//! Arguments of the kernel: those of its command line, and lines of boot loaders. Used by the checks and by `tune`, so that
+//! both read an argument alike.
+
+use crate::{CpuList, Root, cpus, kernel::Config};
+
+/// Arguments of which a command line may have several.
+const REPEATABLE: [&str; 6] = ["console", "earlycon", "hugepages", "hugepagesz", "initrd", "memmap"];
+/// The flags before the CPUs of `isolcpus`.
+const FLAGS: [&str; 3] = ["nohz", "domain", "managed_irq"];
+
+/// The words of a line. Blanks in double quotes do not separate words.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    let ends_word = move |c: char| {
+        is_quoted ^= c == '"';
+        c.is_whitespace() && !is_quoted
+    };
+    line.split(ends_word).filter(|word| !word.is_empty()).collect()
+}
+
+/// The name of an argument.
+pub(crate) fn name(argument: &str) -> &str {
+    argument.split_once('=').map_or(argument, |(name, _)| name)
+}
+
+/// True for two names of one argument: the kernel treats `-` and `_` alike.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    let plain = |c: char| if c == '-' { '_' } else { c };
+    one.chars().map(plain).eq(other.chars().map(plain))
+}
+
+/// True if a line may have several arguments of this name.
+pub(crate) fn is_repeatable(name: &str) -> bool {
+    REPEATABLE.iter().any(|known| is_same(known, name))
+}
+
+/// The last value of an argument on the kernel's command line, empty for one without a value.
+pub(crate) fn value<'a>(cmdline: &'a str, wanted: &str) -> Option<&'a str> {
+    let last = parts(cmdline).0.into_iter().filter(|word| is_same(name(word), wanted)).last()?;
+    Some(last.split_once('=').map_or("", |(_, value)| value).trim_matches('"'))
+}
+
+/// The arguments of a line, and the words for init after `--`, with it.
+fn parts(line: &str) -> (Vec<&str>, Vec<&str>) {
+    let mut own = words(line);
+    let end = own.iter().position(|word| *word == "--").unwrap_or(own.len());
+    let of_init = own.split_off(end);
+    (own, of_init)
+}
+
+/// The line with these arguments: each replaces those of the same name, except for repeatable ones. The others remain as
+/// they are, in their order.
+pub(crate) fn with(line: &str, added: &[&str]) -> String {
+    let (mut own, of_init) = parts(line);
+    own.retain(|word| !added.contains(word) && !is_replaced(word, added));
+    [&own, added, &of_init].concat().join(" ")
+}
+
+/// The line without the arguments that [`with`] replaces.
+pub(crate) fn without(line: &str, added: &[&str]) -> String {
+    let (mut own, of_init) = parts(line);
+    own.retain(|word| !is_replaced(word, added));
+    [own, of_init].concat().join(" ")
+}
+
+/// The arguments of the line that [`with`] replaces.
+pub(crate) fn replaced<'a>(line: &'a str, added: &[&str]) -> Vec<&'a str> {
+    parts(line).0.into_iter().filter(|word| is_replaced(word, added)).collect()
+}
+
+fn is_replaced(word: &str, added: &[&str]) -> bool {
+    !is_repeatable(name(word)) && added.iter().any(|new| is_same(name(new), name(word)))
+}
+
+/// The CPUs of a list in an argument, after optional flags: `managed_irq,domain,2-3`. `N` is the last CPU, and `all` means
+/// all. `None` if the kernel cannot read it.
+pub(crate) fn cpus_of(root: &Root, value: &str) -> Option<CpuList> {
+    let words: Vec<&str> = value.split(',').filter(|word| !FLAGS.contains(word)).collect();
+    let mut text = words.join(",");
+    if text.contains("all") || text.contains('N') {
+        let last = cpus::possible_cpus(root).last().or(cpus::online_cpus(root).last())?;
+        text = text.replace("all", &format!("0-{last}")).replace('N', &last.to_string());
+    }
+    let cpus: CpuList = text.parse().ok()?;
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+/// The value of `isolcpus`, if it isolates CPUs from the scheduler: `nohz,2-3` and `managed_irq,2-3` do not.
+pub(crate) fn isolcpus(cmdline: &str) -> Option<&str> {
+    let isolates = |value: &&str| {
+        let mut flags = value.split(',').filter(|word| FLAGS.contains(word)).peekable();
+        flags.peek().is_none() || flags.any(|flag| flag == "domain")
+    };
+    value(cmdline, "isolcpus").filter(isolates)
+}
+
+/// The CPUs whose callbacks of RCU run in threads. CPUs of `nohz_full` are included, and `rcu_nocbs` alone means all CPUs.
+/// Without both, all CPUs if the kernel was built so.
+pub(crate) fn rcu_offloaded(root: &Root, cmdline: &str, config: Option<&Config>) -> CpuList {
+    let all = || cpus::possible_cpus(root).union(&cpus::online_cpus(root));
+    let (rcu_nocbs, nohz_full) = (value(cmdline, "rcu_nocbs"), value(cmdline, "nohz_full"));
+    if rcu_nocbs.is_none() && nohz_full.is_none() {
+        let is_default = config.is_some_and(|config| config.has("RCU_NOCB_CPU_DEFAULT_ALL"));
+        return if is_default { all() } else { CpuList::new() };
+    }
+    let of = |value: &str| cpus_of(root, value).unwrap_or_default();
+    let by_rcu = rcu_nocbs.map_or(CpuList::new(), |value| if value.is_empty() { all() } else { of(value) });
+    by_rcu.union(&nohz_full.map(of).unwrap_or_default())
+}
+
+/// The arguments that keep other work off these CPUs, without those that the kernel was booted with: an argument counts
+/// if it has the wanted effect on these CPUs, however it is written.
+pub(crate) fn missing_isolation(root: &Root, wanted: &CpuList, others: &CpuList) -> Vec<String> {
+    let cmdline = root.read("proc/cmdline").unwrap_or_default();
+    let release = root.read("proc/sys/kernel/osrelease");
+    let config = Config::read(root, release.as_deref());
+    let of = |name: &str| value(&cmdline, name).and_then(|value| cpus_of(root, value)).unwrap_or_default();
+    let contains = |cpus: CpuList| wanted.difference(&cpus).is_empty();
+    let irqs = of("irqaffinity");
+    let is_met = |argument: &str| match name(argument) {
+        "isolcpus" => contains(isolcpus(&cmdline).and_then(|value| cpus_of(root, value)).unwrap_or_default()),
+        "rcu_nocbs" => contains(rcu_offloaded(root, &cmdline, config.as_ref())),
+        "irqaffinity" => !irqs.is_empty() && irqs.intersection(wanted).is_empty(),
+        name => contains(of(name)),
+    };
+    let all = format!("{} irqaffinity={others}", crate::isolation_arguments(wanted));
+    all.split(' ').filter(|argument| !is_met(argument)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_replace_those_of_the_same_name() {
+        let line = "root=/dev/sda isolcpus=1 console=tty0 dyndbg=\"file x +p\" nohz-full=1 console=ttyS0 isolcpus=0 -- nohz_full=7";
+        let added = ["isolcpus=domain,2-3", "nohz_full=2-3", "console=ttyS1"];
+        assert_eq!(
+            with(line, &added),
+            "root=/dev/sda console=tty0 dyndbg=\"file x +p\" console=ttyS0 isolcpus=domain,2-3 nohz_full=2-3 \
+             console=ttyS1 -- nohz_full=7"
+        );
+        assert_eq!(with(&with(line, &added), &added), with(line, &added), "each once, also the second time");
+        assert_eq!(replaced(line, &added), ["isolcpus=1", "nohz-full=1", "isolcpus=0"]);
+        assert_eq!(replaced("quiet console=tty0 -- isolcpus=1", &added), [] as [&str; 0]);
+        assert_eq!(without("isolcpus=1 a console=tty0 -- isolcpus=1", &added), "a console=tty0 -- isolcpus=1");
+        assert_eq!(value(line, "nohz_full"), Some("1"));
+        assert_eq!(value("a=\"b c\" quiet", "a"), Some("b c"));
+        assert_eq!((value("quiet", "quiet"), value("quiet", "splash")), (Some(""), None));
+    }
+
+    #[test]
+    fn an_argument_in_force_may_be_written_in_other_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let put = |path: &str, text: &str| {
+            std::fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            std::fs::write(root.path(path), text).unwrap();
+        };
+        put("sys/devices/system/cpu/online", "0-3");
+        put("proc/sys/kernel/osrelease", "6.12.0");
+        let missing = |cmdline: &str| {
+            put("proc/cmdline", cmdline);
+            missing_isolation(&root, &"2-3".parse().unwrap(), &"0-1".parse().unwrap()).join(" ")
+        };
+        let all = "isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=2-3 irqaffinity=0-1";
+        assert_eq!(missing("quiet -- isolcpus=2-3"), all);
+        assert_eq!(missing("isolcpus=2,3 nohz_full=1-N irqaffinity=0"), "");
+        assert_eq!(missing("isolcpus=domain,managed_irq,2-3 nohz-full=2-3 irqaffinity=0-1"), "");
+        assert_eq!(
+            missing("isolcpus=nohz,2-3 nohz_full=3 rcu_nocbs irqaffinity=0-2"),
+            all.replace("rcu_nocbs=2-3 ", "")
+        );
+        put("boot/config-6.12.0", "CONFIG_RCU_NOCB_CPU=y\nCONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y\n");
+        assert_eq!(missing("quiet"), all.replace("rcu_nocbs=2-3 ", ""));
+        assert_eq!(missing("rcu_nocbs=1"), all, "the argument replaces the default");
+    }
+}
