@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `table` | every setting, defined once: its files, values, effect and risk |
 //! | `frequency` | frequencies as values of settings |
+//! | `old_value` | the values that a file may have before the change |
 //! | `programs` | the CPUs of programs |
 //! | `cache` | a share of the cache |
 //! | `boot` | arguments of the kernel, which are only printed |
@@ -19,13 +20,14 @@ mod cache;
 mod files;
 pub(crate) mod firmware;
 mod frequency;
+mod old_value;
 mod programs;
 pub mod reboot;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, rc::Rc, str::FromStr};
+use std::{collections::HashMap, fmt, rc::Rc, str::FromStr};
 
 use record::Lasts;
 use serde::{Serialize, Serializer};
@@ -388,8 +390,35 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
             Ok(_) | Err(WhyNot::Value(_)) => plan.on_request.push(definition.on_request()),
         }
     }
+    remove_conflicts(&mut plan, need);
     plan.not_here.sort_by_key(|not| !not.is_named);
     Ok(plan)
+}
+
+/// Leaves one of several settings that give the same target different values: the one that the user named, or else the
+/// first of the table. The others would be refused when they are applied.
+fn remove_conflicts(plan: &mut Plan, need: &Need) {
+    let is_named = |id: &str| need.only.contains(&id) || need.set.iter().any(|choice| choice.id == id);
+    let position = |id: &str| DEFINITIONS.iter().position(|definition| definition.id == id);
+    let mut settings: Vec<&Setting> = plan.changes.iter().chain(&plan.right).collect();
+    settings.sort_by_key(|setting| (!is_named(setting.id), position(setting.id)));
+    let mut values: HashMap<String, (&str, &'static str)> = HashMap::new();
+    let mut conflicts = Vec::new();
+    for setting in settings {
+        let known = |write: &&Write| values.get(&write.target.to_string()).filter(|(value, _)| *value != write.to);
+        if let Some(write) = setting.writes.iter().find(|write| known(write).is_some()) {
+            let (value, other) = values[&write.target.to_string()];
+            let reason = format!("{other} sets {} to {value}", write.target);
+            let Setting { id, name, .. } = *setting;
+            conflicts.push(NotHere { id, name, reason, is_named: is_named(id), is_read_only: false });
+            continue;
+        }
+        values.extend(setting.writes.iter().map(|write| (write.target.to_string(), (&*write.to, setting.id))));
+    }
+    let is_left = |setting: &Setting| !conflicts.iter().any(|conflict| conflict.id == setting.id);
+    plan.changes.retain(is_left);
+    plan.right.retain(is_left);
+    plan.not_here.extend(conflicts);
 }
 
 /// The settings that the user named, for these CPUs, in the order of the table. One that already has its value has no

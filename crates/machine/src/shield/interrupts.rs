@@ -83,6 +83,12 @@ pub(crate) fn interrupt_files(root: &Root, shielded: &CpuList, others: &CpuList)
     changes.map(|change| (change.path, change.before, change.during)).collect()
 }
 
+/// The files of the CPUs that interrupts may occur on.
+pub(crate) fn affinity_files(root: &Root) -> Vec<String> {
+    let numbers = root.list(IRQ).into_iter().filter(|name| name.parse::<u32>().is_ok());
+    numbers.map(|number| format!("{IRQ}/{number}/smp_affinity_list")).filter(|path| root.exists(path)).collect()
+}
+
 /// The names of an interrupt's handlers; empty if it has none.
 fn handlers(root: &Root, number: &str) -> String {
     let folder = format!("{IRQ}/{number}");

@@ -5,6 +5,7 @@ use record::Lasts;
 use super::{
     Context, OnRequest, Setting, Target, WhyNot, Write, cache,
     frequency::{in_mhz, parse_khz},
+    old_value::OldValue,
     programs,
 };
 use crate::{
@@ -29,8 +30,9 @@ const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 const ASPM: &str = "sys/module/pcie_aspm/parameters/policy";
 
-/// The longest value of a file, bytes.
-const VALUE_LENGTH: usize = 256;
+/// Old values of frequencies, kHz: up to 100 GHz.
+const KHZ: OldValue = OldValue::Number(1, 100_000_000);
+const SWITCH: OldValue = OldValue::Number(0, 1);
 
 /// A setting of the table.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +55,8 @@ pub struct Definition {
     pub is_on_request: bool,
     /// The only files that it writes: `#` is a number, `*` a name.
     pub files: &'static [&'static str],
+    /// The values that its files may have before the change.
+    expects: OldValue,
     find: fn(&Context<'_>, Option<&str>) -> Result<Vec<Write>, WhyNot>,
 }
 
@@ -60,6 +64,11 @@ impl Definition {
     /// Reads the setting on a machine.
     pub(super) fn read(&self, context: &Context<'_>, value: Option<&str>) -> Result<Setting, WhyNot> {
         let writes = (self.find)(context, value)?;
+        for write in &writes {
+            if let Target::File(path) = &write.target {
+                self.expects.read(context, path)?;
+            }
+        }
         if let Some(write) = writes.iter().find(|write| is_read_only(context, write)) {
             return Err(WhyNot::ReadOnly(write.target.clone()));
         }
@@ -93,11 +102,10 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/admin-guide/pm/intel_pstate.rst",
         is_on_request: false,
         files: &["sys/devices/system/cpu/cpu#/cpufreq/energy_performance_preference"],
+        expects: OldValue::OfferedOrByte("energy_performance_available_preferences"),
         find: |context, value| {
             let paths = policy_files(context, "energy_performance_preference");
-            let wanted = offered(context, value.unwrap_or("performance"), |lead| {
-                context.root.read(&cpufreq(lead, "energy_performance_available_preferences"))
-            })?;
+            let wanted = offered(context, value, "performance", "energy_performance_available_preferences")?;
             each_unless(context, paths, &wanted, |now| value.is_none() && now == "0")
         },
     },
@@ -111,6 +119,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: CPUFREQ,
         is_on_request: false,
         files: &["sys/devices/system/cpu/cpu#/cpufreq/scaling_governor"],
+        expects: OldValue::Offered("scaling_available_governors"),
         find: |context, value| {
             let leads = policies(context);
             // A limit below the highest frequency of the CPU is lifted by cpu.max_freq, so the frequency is not fixed any more.
@@ -121,9 +130,7 @@ pub const DEFINITIONS: &[Definition] = &[
             if !context.is_named && !leads.is_empty() && leads.iter().all(has_fixed) {
                 return Err(WhyNot::Here("the lowest and the highest frequency are equal, so it is fixed".to_owned()));
             }
-            let wanted = offered(context, value.unwrap_or("performance"), |lead| {
-                context.root.read(&cpufreq(lead, "scaling_available_governors"))
-            })?;
+            let wanted = offered(context, value, "performance", "scaling_available_governors")?;
             let scaled = leads.into_iter().filter(|lead| context.is_named || !has_fixed(lead));
             each(context, scaled.map(|lead| cpufreq(lead, "scaling_governor")).collect(), &wanted)
         },
@@ -138,6 +145,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: CPUFREQ,
         is_on_request: false,
         files: &["sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq"],
+        expects: KHZ,
         find: |context, value| frequencies(context, value.unwrap_or("max"), &["scaling_max_freq"]),
     },
     Definition {
@@ -150,6 +158,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: CPUFREQ,
         is_on_request: true,
         files: &["sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq"],
+        expects: KHZ,
         find: |context, value| frequencies(context, value.unwrap_or("max"), &["scaling_min_freq"]),
     },
     Definition {
@@ -165,6 +174,7 @@ pub const DEFINITIONS: &[Definition] = &[
             "sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq",
             "sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq",
         ],
+        expects: KHZ,
         find: |context, value| {
             let Some(value) = value else { return Err(needs_a_value("a frequency: 1000MHz, min or max")) };
             frequencies(context, value, &["scaling_min_freq", "scaling_max_freq"])
@@ -180,6 +190,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: CPUFREQ,
         is_on_request: true,
         files: &[NO_TURBO, BOOST],
+        expects: SWITCH,
         find: |context, value| {
             let is_on = switch(value, false)?;
             let (path, to) = match context.root.exists(NO_TURBO) {
@@ -199,6 +210,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/ABI/testing/sysfs-devices-power",
         is_on_request: false,
         files: &["sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us"],
+        expects: OldValue::NumberOr(0, i32::MAX as i64, "n/a"),
         find: idle_states,
     },
     Definition {
@@ -211,9 +223,14 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
         is_on_request: false,
         files: &["proc/irq/#/smp_affinity_list"],
+        expects: OldValue::Cpus,
         find: |context, value| {
             only_word(value, "away")?;
             let others = others(context)?;
+            // One that cannot be understood would seem to be away.
+            for path in shield::affinity_files(context.root) {
+                OldValue::Cpus.read(context, &path)?;
+            }
             let write = |(path, from, to)| Write { may_be_refused: true, ..file(path, from, to) };
             Ok(shield::interrupt_files(context.root, &context.freed, &others).into_iter().map(write).collect())
         },
@@ -228,6 +245,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
         is_on_request: false,
         files: &[DEFAULT_AFFINITY],
+        expects: OldValue::Mask,
         find: |context, value| away(context, value, DEFAULT_AFFINITY),
     },
     Definition {
@@ -240,6 +258,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/core-api/real-time/theory.rst",
         is_on_request: true,
         files: &[],
+        expects: OldValue::NoFile,
         find: irq_priority,
     },
     Definition {
@@ -252,6 +271,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/core-api/workqueue.rst",
         is_on_request: false,
         files: &[WORKQUEUES],
+        expects: OldValue::Mask,
         find: |context, value| away(context, value, WORKQUEUES),
     },
     Definition {
@@ -264,6 +284,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, sched_setaffinity(2)",
         is_on_request: false,
         files: &[],
+        expects: OldValue::NoFile,
         find: |context, value| {
             only_word(value, "away")?;
             others(context)?;
@@ -286,6 +307,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/filesystems/resctrl.rst",
         is_on_request: true,
         files: cache::FILES,
+        expects: OldValue::NoFile,
         find: |context, value| {
             let percent = value.map_or("50", |value| value.trim_end_matches('%').trim_end());
             let percent = number(Some(percent), 50, 1..=99)?;
@@ -303,6 +325,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: SYSCTL_VM,
         is_on_request: false,
         files: &["proc/sys/vm/stat_interval"],
+        expects: OldValue::Number(0, i64::MAX),
         find: |context, value| {
             let wanted = number(value, 10, 1..=3600)?;
             // Only a CPU that is otherwise quiet gains from it.
@@ -323,6 +346,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/scheduler/sched-rt-group.rst",
         is_on_request: true,
         files: &[RT_RUNTIME],
+        expects: OldValue::Number(-1, i64::MAX),
         find: rt_throttling,
     },
     Definition {
@@ -335,6 +359,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/scheduler/sched-deadline.rst; kernel/sched/debug.c",
         is_on_request: true,
         files: &["sys/kernel/debug/sched/fair_server/cpu#/runtime"],
+        expects: OldValue::Number(0, i64::MAX),
         find: |context, value| {
             let wanted = if value == Some("off") { "0".to_owned() } else { number(value, 0, 0..=1_000_000_000)? };
             each(context, cpu_files(context, "sys/kernel/debug/sched/fair_server/cpu#/runtime"), &wanted)
@@ -350,6 +375,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: SYSCTL_KERNEL,
         is_on_request: false,
         files: &["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"],
+        expects: SWITCH,
         find: |context, value| {
             let paths = ["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"].map(str::to_owned);
             each(context, paths.to_vec(), if switch(value, false)? { "1" } else { "0" })
@@ -365,6 +391,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: SYSCTL_KERNEL,
         is_on_request: false,
         files: &["proc/sys/kernel/timer_migration"],
+        expects: SWITCH,
         find: |context, value| {
             match cpus::tickless(context.root) {
                 Ok(cpus) if !context.is_named && cpus.is_empty() => {
@@ -388,6 +415,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/admin-guide/mm/transhuge.rst",
         is_on_request: false,
         files: &[THP],
+        expects: OldValue::Bracketed,
         find: |context, value| {
             let wanted = word(value, "madvise", &["madvise", "never", "always"])?;
             each_unless(context, vec![THP.to_owned()], &wanted, |now| value.is_none() && now == "never")
@@ -403,6 +431,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/admin-guide/mm/ksm.rst",
         is_on_request: false,
         files: &["sys/kernel/mm/ksm/run"],
+        expects: OldValue::Number(0, 2),
         find: |context, value| {
             let wanted = match word(value, "off", &["off", "stop", "on"])?.as_str() {
                 "off" => "2",
@@ -422,6 +451,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: SYSCTL_KERNEL,
         is_on_request: false,
         files: &["proc/sys/kernel/numa_balancing"],
+        expects: OldValue::Number(0, 3),
         find: |context, value| sysctl_switch(context, value, "proc/sys/kernel/numa_balancing"),
     },
     Definition {
@@ -434,6 +464,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: SYSCTL_VM,
         is_on_request: false,
         files: &["proc/sys/vm/swappiness"],
+        expects: OldValue::Number(0, 200),
         find: |context, value| {
             let wanted = number(value, 1, 0..=200)?;
             let swaps = context.root.read("proc/swaps").unwrap_or_default();
@@ -455,6 +486,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: SYSCTL_VM,
         is_on_request: true,
         files: &["proc/sys/vm/dirty_writeback_centisecs"],
+        expects: OldValue::Number(0, i64::MAX),
         find: |context, value| {
             let wanted = number(value, 1500, 100..=60_000)?;
             each(context, vec!["proc/sys/vm/dirty_writeback_centisecs".to_owned()], &wanted)
@@ -470,6 +502,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/power/pci.rst",
         is_on_request: false,
         files: &["sys/bus/pci/devices/*/power/control"],
+        expects: OldValue::Word(&["on", "auto"]),
         find: |context, value| {
             let wanted = word(value, "on", &["on", "auto"])?;
             each(context, pci_devices(context.root), &wanted)
@@ -485,6 +518,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/driver-api/usb/power-management.rst",
         is_on_request: false,
         files: &["sys/bus/usb/devices/*/power/control"],
+        expects: OldValue::Word(&["on", "auto"]),
         find: |context, value| {
             let wanted = word(value, "on", &["on", "auto"])?;
             each(context, usb_devices(context.root), &wanted)
@@ -500,6 +534,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "Linux, Documentation/admin-guide/kernel-parameters.txt, pcie_aspm.policy",
         is_on_request: false,
         files: &[ASPM],
+        expects: OldValue::Bracketed,
         find: |context, value| {
             let wanted = word(value, "performance", &["performance", "default", "powersave", "powersupersave"])?;
             each(context, vec![ASPM.to_owned()], &wanted)
@@ -515,6 +550,7 @@ pub const DEFINITIONS: &[Definition] = &[
         source: "ethtool(8)",
         is_on_request: true,
         files: &[],
+        expects: OldValue::NoFile,
         find: nic,
     },
 ];
@@ -541,9 +577,6 @@ fn each_unless(
     for path in paths {
         match context.root.try_read(&path) {
             Ok(text) => {
-                if text.len() > VALUE_LENGTH || text.contains(char::is_control) {
-                    return Err(WhyNot::Here(format!("/{path} does not contain one value in one line")));
-                }
                 let from = crate::journal::present(&text).to_owned();
                 let to = if is_good(&from) { from.clone() } else { to.to_owned() };
                 writes.push(file(path, from, to));
@@ -597,13 +630,16 @@ fn policy_files(context: &Context<'_>, name: &str) -> Vec<String> {
     policies(context).into_iter().map(|lead| cpufreq(lead, name)).collect()
 }
 
-/// A word that each group of CPUs offers, if it says which words it takes.
-fn offered(context: &Context<'_>, wanted: &str, words: impl Fn(u32) -> Option<String>) -> Result<String, WhyNot> {
+/// The value, or else the default, if each group of CPUs offers this word in its file of that name, or has no such file.
+fn offered(context: &Context<'_>, value: Option<&str>, default: &str, words: &str) -> Result<String, WhyNot> {
+    let wanted = value.unwrap_or(default);
     for lead in policies(context) {
-        if let Some(words) = words(lead)
+        if let Some(words) = context.root.read(&cpufreq(lead, words))
             && !words.split_whitespace().any(|word| word == wanted)
         {
-            return Err(WhyNot::Value(format!("CPU {lead} does not offer `{wanted}`: it offers {words}")));
+            let reason = format!("CPU {lead} does not offer `{wanted}`: it offers {words}");
+            // The machine lacks the default; the user did not ask for it.
+            return Err(if value.is_some() { WhyNot::Value(reason) } else { WhyNot::Here(reason) });
         }
     }
     Ok(wanted.to_owned())
@@ -616,6 +652,13 @@ fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) -> Result<Vec
     let leads = policies(context);
     for &lead in &leads {
         let khz = |name: &str| context.root.number::<u64>(&cpufreq(lead, name));
+        let limits = ["cpuinfo_min_freq", "cpuinfo_max_freq"].map(|name| cpufreq(lead, name));
+        if !limits.iter().any(|path| context.root.exists(path)) {
+            continue;
+        }
+        for path in &limits {
+            KHZ.read(context, path)?;
+        }
         let (Some(lowest), Some(highest)) = (khz("cpuinfo_min_freq"), khz("cpuinfo_max_freq")) else { continue };
         let to = match value {
             "max" => highest,
@@ -647,10 +690,13 @@ fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) -> Result<Vec
     }
 }
 
+/// The longest time to leave an idle state that can be set, us.
+const IDLE_LIMIT_MAX_US: u64 = 1_000_000;
+
 fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let default = || match context.limit_ns {
         // The file takes whole microseconds.
-        Some(limit_ns) => (limit_ns / 10_000).to_string() + "us",
+        Some(limit_ns) => (limit_ns / 10_000).min(IDLE_LIMIT_MAX_US).to_string() + "us",
         None => format!("{}us", IDLE_EXIT_LIMIT_NS / 1000),
     };
     let text = value.map_or_else(default, str::to_owned);
@@ -658,7 +704,11 @@ fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>,
         // The kernel takes 0 for no limit, and `n/a` for no idle state at all.
         "any" => "0".to_owned(),
         "0us" => "n/a".to_owned(),
-        text => match text.strip_suffix("us").and_then(|us| us.parse::<u32>().ok()).filter(|us| *us <= 1_000_000) {
+        text => match text
+            .strip_suffix("us")
+            .and_then(|us| us.parse::<u32>().ok())
+            .filter(|us| u64::from(*us) <= IDLE_LIMIT_MAX_US)
+        {
             Some(us) => us.to_string(),
             None => {
                 return Err(WhyNot::Value(format!(

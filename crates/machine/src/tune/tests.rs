@@ -873,3 +873,112 @@ fn check_and_tune_judge_idle_states_alike() {
     }
     assert_eq!(judge(), (FindingState::Ok, false, false));
 }
+
+/// For every file that a setting would write: an old value that the setting does not know stops the setting, and only a
+/// message names the file.
+#[test]
+fn an_old_value_that_is_not_understood_stops_its_setting() {
+    let fake = Fake::new();
+    let mut judged = BTreeSet::new();
+    for setting in fake.all() {
+        let files = setting.writes.iter().filter_map(|write| match &write.target {
+            Target::File(path) => Some(path.clone()),
+            _ => None,
+        });
+        for path in files {
+            let old = fake.root.read(&path).unwrap();
+            for garbage in ["", "fast!", "-7", "1 2", "[a] [b]", "default performance", "99999999999999999999"] {
+                // An interrupt without a CPU has an empty list.
+                if garbage.is_empty() && setting.id == "irq.affinity" {
+                    continue;
+                }
+                fake.put(&path, garbage);
+                let set = vec![Choice { id: setting.id, value: None }];
+                let set = if setting.id == "cpu.min_freq" { vec!["cpu.min_freq=800MHz".parse().unwrap()] } else { set };
+                let plan = fake.plan(&Need { cpus: Some("1".parse().unwrap()), set, ..Need::default() });
+                let is_it = |other: &&Setting| other.id == setting.id;
+                assert!(
+                    plan.changes.iter().chain(&plan.right).find(is_it).is_none(),
+                    "{}: {path} = {garbage}",
+                    setting.id
+                );
+                let reason = &plan.not_here.iter().find(|not| not.id == setting.id).unwrap().reason;
+                assert!(reason.contains(&path), "{}: {path} = {garbage}: {reason}", setting.id);
+                judged.insert(setting.id);
+            }
+            fake.put(&path, &old);
+        }
+    }
+    assert!(judged.len() >= 14, "{judged:?}");
+    fake.put("sys/module/pcie_aspm/parameters/policy", "performance");
+    let reason = chosen_with(&*fake, &["power.aspm".parse().unwrap()], None).unwrap_err().to_string();
+    assert_eq!(
+        reason,
+        "power.aspm cannot be changed: /sys/module/pcie_aspm/parameters/policy is `performance`, but should be a list with \
+         the value in force in brackets: it is left as it is"
+    );
+    assert!(fake.written.borrow().is_empty());
+}
+
+#[test]
+fn only_one_of_the_settings_of_a_file_is_planned() {
+    let fake = Fake::new();
+    let plan = |set: &[&str]| {
+        let set = set.iter().map(|text| text.parse().unwrap()).collect();
+        fake.plan(&Need { set, ..Need::default() })
+    };
+    let left_out = |plan: &Plan, id: &str| {
+        let not = plan.not_here.iter().find(|not| not.id == id)?;
+        Some((not.reason.clone(), not.is_named))
+    };
+    let max_freq = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq";
+    // The user named one of them.
+    let fixed = plan(&["cpu.frequency=1000MHz"]);
+    assert!(ids(&fixed.changes).contains(&"cpu.frequency") && !ids(&fixed.changes).contains(&"cpu.max_freq"));
+    assert_eq!(left_out(&fixed, "cpu.max_freq"), Some((format!("cpu.frequency sets {max_freq} to 1000000"), false)));
+    assert_eq!(keep_with(fake.ops(), &fixed.changes).unwrap().refused, []);
+    revert_with(&*fake).unwrap();
+    // Both: the first of the table.
+    let both = plan(&["cpu.frequency=1000MHz", "cpu.max_freq=1200MHz"]);
+    assert_eq!(left_out(&both, "cpu.frequency"), Some((format!("cpu.max_freq sets {max_freq} to 1200000"), true)));
+    // The same value for both is no conflict.
+    let same = plan(&["cpu.frequency=max"]);
+    assert!(ids(&same.changes).contains(&"cpu.frequency") && ids(&same.changes).contains(&"cpu.max_freq"));
+}
+
+#[test]
+fn a_default_that_the_machine_does_not_offer_is_no_mistake_of_the_user() {
+    let fake = Fake::new();
+    for cpu in 0..2 {
+        let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
+        fake.put(&file("scaling_available_governors"), "ondemand powersave");
+        fake.put(&file("energy_performance_available_preferences"), "default balance_performance power");
+    }
+    for id in ["cpu.governor", "cpu.energy_preference"] {
+        let plan = fake.plan(&Need { only: vec![id], ..Need::default() });
+        assert!(
+            plan.not_here[0].is_named
+                && plan.not_here[0].reason.starts_with("CPU 0 does not offer `performance`: it offers ")
+        );
+    }
+    let wrong = chosen_with(&*fake, &["cpu.governor=fast".parse().unwrap()], None).unwrap_err();
+    assert!(matches!(wrong, PlanError::Value { .. }));
+}
+
+#[test]
+fn the_missing_limit_of_a_frequency_is_named() {
+    let fake = Fake::new();
+    let reason = || {
+        let plan = fake.plan(&Need { only: vec!["cpu.max_freq"], ..Need::default() });
+        plan.not_here.into_iter().map(|not| not.reason).next()
+    };
+    assert_eq!(reason(), None);
+    for (name, text) in [("cpuinfo_min_freq", "400000"), ("cpuinfo_max_freq", "1600000")] {
+        let path = format!("sys/devices/system/cpu/cpu1/cpufreq/{name}");
+        fs::remove_file(fake.root.path(&path)).unwrap();
+        assert_eq!(reason(), Some(format!("this machine has no /{path}")));
+        fake.put(&path, "fast");
+        assert!(reason().unwrap().starts_with(&format!("/{path} is `fast`")));
+        fake.put(&path, text);
+    }
+}
