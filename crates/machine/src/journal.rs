@@ -365,7 +365,7 @@ pub fn folder(root: &Root) -> PathBuf {
 }
 
 /// The folder of journals that a reboot must not remove.
-fn permanent_folder(root: &Root) -> PathBuf {
+pub(crate) fn permanent_folder(root: &Root) -> PathBuf {
     root.path("var/lib/punctual")
 }
 
@@ -519,7 +519,11 @@ pub(crate) fn restore_each(
             all.push(Restored { process: document.process, purpose: document.purpose, put_back: result });
         }
     }
-    remove_unfinished(root);
+    remove_unfinished(root, &folder(root), UNFINISHED_FOR);
+    if is_undone(Purpose::KeptFiles) {
+        // The caller has the right to tune, without which no other process writes there.
+        remove_unfinished(root, &permanent_folder(root), Duration::ZERO);
+    }
     let done: Vec<u32> = all.iter().map(|restored: &Restored| restored.process).collect();
     // Without the right /proc, a running process would seem to have ended.
     let groups = if pid_namespace::is_that_of_proc(root) { run_groups::all(root) } else { Vec::new() };
@@ -532,8 +536,8 @@ pub(crate) fn restore_each(
 const UNFINISHED_FOR: Duration = Duration::from_secs(60);
 
 /// Removes the journals that a killed process had not written to their end, `.punctual-PID-N.new`.
-fn remove_unfinished(root: &Root) {
-    if !pid_namespace::is_that_of_proc(root) {
+fn remove_unfinished(root: &Root, folder: &Path, age: Duration) {
+    if check_inside(root, folder).is_err() || !pid_namespace::is_that_of_proc(root) {
         return;
     }
     let has_ended =
@@ -541,9 +545,9 @@ fn remove_unfinished(root: &Root) {
     // Processes of other namespaces write here, too, but never for so long.
     let is_old = |entry: &DirEntry| {
         let changed = entry.metadata().and_then(|data| data.modified()).ok();
-        changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > UNFINISHED_FOR)
+        changed.and_then(|at| at.elapsed().ok()).is_some_and(|since| since > age)
     };
-    let entries = fs::read_dir(folder(root)).into_iter().flatten().flatten();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| has_ended(&entry.file_name().to_string_lossy()) && is_old(entry)) {
         // Files of other users cannot be removed, and remain.
         let _ = fs::remove_file(entry.path());

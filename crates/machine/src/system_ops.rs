@@ -25,11 +25,19 @@ pub(crate) trait SystemOps: fmt::Debug {
     fn write(&self, _path: &str, _text: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Creates a file, and its folder if needed. Fails if there is one.
+    /// Creates a folder in an existing one. Fails if there is one.
+    fn make_folder(&self, _folder: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Removes an empty folder.
+    fn remove_folder(&self, _folder: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Creates a file in an existing folder. Fails if there is one.
     fn create_file(&self, _path: &str, _text: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Removes a file, and its folder if that is empty then.
+    /// Removes a file.
     fn remove_file(&self, _path: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -85,9 +93,16 @@ impl SystemOps for Root {
         if self.is_system() { Ok(()) } else { file.set_len(text.len() as u64) }
     }
 
+    fn make_folder(&self, folder: &str) -> io::Result<()> {
+        fs::create_dir(self.for_writing(folder)?)
+    }
+
+    fn remove_folder(&self, folder: &str) -> io::Result<()> {
+        fs::remove_dir(self.for_writing(folder)?)
+    }
+
     fn create_file(&self, path: &str, text: &str) -> io::Result<()> {
         let path = self.for_writing(path)?;
-        path.parent().map(fs::create_dir_all).transpose()?;
         record::file::write_new(&path, text.as_bytes()).map_err(|error| match error {
             record::file::FileError::Write { source, .. } => source,
             other => io::Error::other(other),
@@ -95,11 +110,7 @@ impl SystemOps for Root {
     }
 
     fn remove_file(&self, path: &str) -> io::Result<()> {
-        let path = self.for_writing(path)?;
-        fs::remove_file(&path)?;
-        // Others may have files there.
-        let _ = path.parent().map(fs::remove_dir);
-        Ok(())
+        fs::remove_file(self.for_writing(path)?)
     }
 
     fn make_group(&self, folder: &str) -> io::Result<()> {

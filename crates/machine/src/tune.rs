@@ -42,7 +42,7 @@ pub use self::{
 };
 pub(crate) use self::{
     cache::Share,
-    files::{is_created_file, is_persistent},
+    files::{is_created_file, is_created_folder, is_persistent},
 };
 use crate::{
     CpuList, Root, cpus, facts,

@@ -47,7 +47,9 @@ fn value(ops: &dyn SystemOps, undo: &Undo) -> Option<String> {
             let is_same = tasks::start_ticks(ops.root(), &thread.to_string()) == Some(*start_ticks);
             Thread::of(ops.root(), *thread).filter(|_| is_same).map(|thread| thread.scheduled())
         }
-        Undo::Created { .. } | Undo::Controller { .. } | Undo::Group { .. } | Undo::Masks(_) => None,
+        Undo::Created { .. } | Undo::Folder { .. } | Undo::Controller { .. } | Undo::Group { .. } | Undo::Masks(_) => {
+            None
+        }
     }
 }
 

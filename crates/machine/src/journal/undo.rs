@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use record::{Monitor, PutBack};
+use record::{Monitor, PutBack, file::writer_of_unfinished};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -36,6 +36,8 @@ pub(crate) enum Undo {
     File { path: String, before: String, during: String },
     /// A file of systemd was created with this text.
     Created { path: String, text: String },
+    /// A folder was created for such files.
+    Folder { path: String },
     /// A controller was enabled for the control groups below `folder`.
     Controller { folder: String, name: String },
     /// A control group was created. Its tasks move to the group above, through the file `members` of both.
@@ -109,6 +111,7 @@ impl Undo {
         match self {
             Self::File { path, .. } => is_changed_file(root, path),
             Self::Created { path, .. } => tune::is_created_file(path),
+            Self::Folder { path } => tune::is_created_folder(path),
             Self::Controller { folder, name } => name == "cpuset" && cgroup::tops(root).contains(folder),
             Self::Group { folder, members } => {
                 let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
@@ -124,7 +127,7 @@ impl Undo {
 
     pub(crate) fn file(&self) -> &str {
         match self {
-            Self::File { path, .. } | Self::Created { path, .. } => path,
+            Self::File { path, .. } | Self::Created { path, .. } | Self::Folder { path } => path,
             Self::Controller { folder, .. } | Self::Group { folder, .. } => folder,
             Self::Masks(_) | Self::Nic { .. } | Self::Cache(_) | Self::Policy { .. } => "",
         }
@@ -186,6 +189,7 @@ pub(crate) fn restore(ops: &dyn SystemOps, undo: &[Undo], owner: Option<u32>) ->
             }
             Undo::File { path, before, during } => file(ops, path, before, during, &mut result),
             Undo::Created { path, text } => created(ops, path, text, &mut result),
+            Undo::Folder { path } => created_folder(ops, path, &mut result),
             Undo::Controller { folder, name } => controller(ops, folder, name, &mut result),
             Undo::Group { folder, members } => group(ops, folder, members, &mut result),
             Undo::Masks(masks) => affinities(ops, masks, owner, &mut result),
@@ -244,8 +248,19 @@ fn file(ops: &dyn SystemOps, path: &str, before: &str, during: &str, result: &mu
     }
 }
 
-/// Removes a created file, unless others have changed it.
+/// Removes a created file, unless others have changed it, and the incomplete files that killed processes left in its
+/// folder. Only one process creates files there at a time.
 fn created(ops: &dyn SystemOps, path: &str, text: &str, result: &mut PutBack) {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    for name in ops.root().list(folder).into_iter().filter(|name| writer_of_unfinished(name).is_some()) {
+        let unfinished = format!("{folder}/{name}");
+        match ops.remove_file(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                result.failed.push(format!("/{unfinished}: {error}"))
+            }
+            _ => {}
+        }
+    }
     match ops.root().try_read(path) {
         Err(Unreadable::Absent) => {}
         Err(reason) => result.failed.push(format!("/{path}: {reason}")),
@@ -254,6 +269,15 @@ fn created(ops: &dyn SystemOps, path: &str, text: &str, result: &mut PutBack) {
             Ok(()) => result.settings += 1,
             Err(error) => result.failed.push(format!("/{path}: {error}")),
         },
+    }
+}
+
+/// Removes a created folder, unless others have files in it.
+fn created_folder(ops: &dyn SystemOps, path: &str, result: &mut PutBack) {
+    match ops.remove_folder(path) {
+        Ok(()) => {}
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
+        Err(error) => result.failed.push(format!("/{path}: {error}")),
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Lock, TuneError, check_journals, ops_of};
 use crate::{
     CpuList, Root,
     journal::{Journal, JournalError, Purpose, Undo, undo_entries},
+    system_ops::SystemOps,
 };
 
 const FOLDER: &str = "etc/systemd/system";
@@ -148,6 +149,13 @@ pub(crate) fn is_created_file(path: &str) -> bool {
     matches!(path, UNIT | ENABLED | SEARCH | SEARCH_ENABLED) || of_service().is_some()
 }
 
+/// True for a folder that contains files which are created here, and for those above it.
+pub(crate) fn is_created_folder(path: &str) -> bool {
+    let is_of_service = || is_created_file(&format!("{path}/{DROP_IN}"));
+    let is_above = |file: &str| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+    is_above(UNIT) || is_above(ENABLED) || is_of_service()
+}
+
 /// Files that were created until the user reverts them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptFiles {
@@ -172,7 +180,7 @@ impl Lock {
     /// As [`keep_files`].
     pub fn keep_files(&self, root: &Root, files: &[NewFile]) -> Result<KeptFiles, TuneError> {
         check_journals(root)?;
-        Ok(change_files(root, |journal| create_each(journal, files))?)
+        Ok(change_files(ops_of(root), |journal| create_each(journal, files))?)
     }
 
     /// Removes those of these files that [`keep_files`] created. Returns the ones that remain, with the reason, e.g. edited
@@ -181,18 +189,17 @@ impl Lock {
     /// # Errors
     /// [`TuneError::Journal`].
     pub fn remove_files(&self, root: &Root, files: &[NewFile]) -> Result<Vec<String>, TuneError> {
-        Ok(change_files(root, |journal| remove_each(journal, files))?)
+        Ok(change_files(ops_of(root), |journal| remove_each(journal, files))?)
     }
 }
 
 /// Changes the files that are created until the user reverts them, with their entries in one journal. The caller has the
 /// [`Lock`].
 fn change_files<T>(
-    root: &Root,
+    ops: Rc<dyn SystemOps>,
     change: impl FnOnce(&mut Journal) -> Result<T, JournalError>,
 ) -> Result<T, JournalError> {
-    let ops = ops_of(root);
-    let mut journal = Journal::begin(Rc::clone(&ops), Purpose::KeptFiles)?;
+    let mut journal = Journal::begin(ops, Purpose::KeptFiles)?;
     let earlier = journal.others();
     let undo: Vec<Undo> = earlier.iter().flat_map(|(_, undo)| undo.iter().cloned()).collect();
     journal.record(undo)?;
@@ -217,7 +224,11 @@ fn remove_each(journal: &mut Journal, files: &[NewFile]) -> Result<Vec<String>, 
     let (named, others): (Vec<Undo>, Vec<Undo>) = journal.entries().iter().cloned().partition(is_named);
     let removed = undo_entries(&*ops, &named);
     if removed.failed.is_empty() {
-        journal.replace(others)?;
+        let is_folder = |undo: &&Undo| matches!(undo, Undo::Folder { .. });
+        undo_entries(&*ops, &others.iter().filter(is_folder).cloned().collect::<Vec<_>>());
+        // A folder with other files remains, and its entry.
+        let is_gone = |undo: &Undo| is_folder(&undo) && !ops.root().exists(undo.file());
+        journal.replace(others.into_iter().filter(|undo| !is_gone(undo)).collect())?;
     }
     Ok([removed.failed, removed.changed_since].concat())
 }
@@ -240,30 +251,42 @@ fn create_each(journal: &mut Journal, files: &[NewFile]) -> Result<KeptFiles, Jo
                 .push(format!("/{path}: it was edited since tune created it: edit it again, or remove it first"));
             continue;
         }
+        let before = others.len();
         journal.replace(others)?;
-        let before = journal.entries().len();
-        journal.record([Undo::Created { path: path.clone(), text: text.clone() }])?;
-        match ops.create_file(path, text) {
+        let folders = missing_folders(ops.root(), path);
+        let entries = folders.iter().map(|path| Undo::Folder { path: path.clone() });
+        journal.record(entries.chain([Undo::Created { path: path.clone(), text: text.clone() }]))?;
+        let made = folders.iter().try_for_each(|folder| ops.make_folder(folder));
+        match made.and_then(|()| ops.create_file(path, text)) {
             Ok(()) if removed.settings > 0 => result.replaced.push(path.clone()),
             Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Undoing the entry could remove the file, which has another origin.
+                journal.replace(journal.entries()[..before].to_vec())?;
+                let why = "there is one that tune did not create: edit it, or remove it first";
+                result.failed.push(format!("/{path}: {why}"));
+            }
             Err(error) => {
                 journal.restore_from(before);
-                result.failed.push(match error.kind() {
-                    io::ErrorKind::AlreadyExists => {
-                        format!("/{path}: there is one that tune did not create: edit it, or remove it first")
-                    }
-                    _ => format!("/{path}: {error}"),
-                });
+                result.failed.push(format!("/{path}: {error}"));
             }
         }
     }
     Ok(result)
 }
 
+/// The folders above a file that do not exist, the outermost first.
+fn missing_folders(root: &Root, path: &str) -> Vec<String> {
+    let above = path.match_indices('/').map(|(at, _)| path[..at].to_owned());
+    above.filter(|folder| root.path(folder).symlink_metadata().is_err()).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
-    use crate::tune::revert;
+    use crate::{journal::permanent_folder, tune::revert};
 
     #[test]
     fn created_files_are_replaced_and_removed_but_those_of_others_stay() {
@@ -298,6 +321,123 @@ mod tests {
         assert_eq!(others, [format!("/{ENABLED}: there is one that tune did not create: edit it, or remove it first")]);
         assert!(revert(&root).unwrap()[0].put_back.changed_since.is_empty());
         assert_eq!(root.read(ENABLED).as_deref(), Some("mine"));
+    }
+
+    /// Creates files, until it is killed: nothing happens any more then.
+    #[derive(Debug)]
+    struct Killed {
+        root: Root,
+        left: Cell<usize>,
+    }
+
+    impl Killed {
+        fn step(&self) -> io::Result<()> {
+            let left = self.left.get().checked_sub(1).ok_or_else(|| io::Error::other("killed"))?;
+            self.left.set(left);
+            Ok(())
+        }
+    }
+
+    impl SystemOps for Killed {
+        fn root(&self) -> &Root {
+            &self.root
+        }
+
+        fn make_folder(&self, folder: &str) -> io::Result<()> {
+            self.step()?;
+            self.root.make_folder(folder)
+        }
+
+        fn remove_folder(&self, folder: &str) -> io::Result<()> {
+            self.step()?;
+            self.root.remove_folder(folder)
+        }
+
+        fn create_file(&self, path: &str, text: &str) -> io::Result<()> {
+            self.step()?;
+            let folder = path.rsplit_once('/').unwrap().0;
+            let unfinished = self.root.path(&format!("{folder}/.punctual-77-1.new"));
+            fs::write(&unfinished, &text[..text.len() / 2]).unwrap();
+            self.step()?;
+            fs::remove_file(unfinished).unwrap();
+            self.root.create_file(path, text)
+        }
+
+        fn remove_file(&self, path: &str) -> io::Result<()> {
+            self.step()?;
+            self.root.remove_file(path)
+        }
+    }
+
+    /// All files and folders outside the folders of journals, by path.
+    fn tree(root: &Root) -> Vec<String> {
+        let list = |folder: &str| fs::read_dir(root.path(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut paths: Vec<String> = list("").map(|name| name.into_string().unwrap()).collect();
+        paths.retain(|name| name != "run" && name != "var");
+        let mut next = 0;
+        while let Some(path) = paths.get(next).cloned() {
+            if root.is_folder(&path) {
+                paths.extend(list(&path).map(|name| format!("{path}/{}", name.to_string_lossy())));
+            }
+            next += 1;
+        }
+        paths.sort();
+        paths
+    }
+
+    /// The service, the unit and its drop-in, on machines with some of the folders: reverting removes what was created and
+    /// nothing else, also after SIGKILL between any two steps, and after a second start that was killed, too.
+    #[test]
+    fn reverting_leaves_the_folders_as_they_were() {
+        let drop_in = drop_in(&"jackd".parse().unwrap(), None);
+        let files = [unit("/usr/bin/punctual tune --yes").to_vec(), vec![drop_in]].concat();
+        for existing in ["proc", FOLDER, "etc/systemd/system/jackd.service.d", "etc/systemd/system/multi-user.target.d"]
+        {
+            for left in 0.. {
+                let folder = tempfile::tempdir().unwrap();
+                let root = Root::at(folder.path());
+                fs::create_dir_all(root.path(existing)).unwrap();
+                let before = tree(&root);
+                let ops = Rc::new(Killed { root: root.clone(), left: Cell::new(left) });
+                let killed = change_files(ops.clone(), |journal| create_each(journal, &files)).unwrap();
+                let is_whole = ops.left.get() > 0 && killed.failed.is_empty();
+                assert!(left == 0 || tree(&root) != before);
+                if left % 2 == 1 {
+                    // The next start replaces the files.
+                    ops.left.set(left / 2);
+                    let _ = change_files(ops.clone(), |journal| create_each(journal, &files)).unwrap();
+                }
+                // A journal that was not written to its end.
+                fs::write(permanent_folder(&root).join(".punctual-77-2.new"), "{").unwrap();
+                let restored = revert(&root).unwrap();
+                assert!(restored.iter().all(|restored| restored.put_back.failed.is_empty()), "{restored:?}");
+                assert_eq!(tree(&root), before, "{existing}, after {left} steps");
+                assert_eq!(fs::read_dir(permanent_folder(&root)).unwrap().count(), 0);
+                if is_whole {
+                    assert!(left >= 6);
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_use_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let (tuned, search) = (unit("x"), search_unit("y"));
+        keep_files(&root, &tuned).unwrap();
+        keep_files(&root, &search).unwrap();
+        // The files of the first are removed alone, then those of the second with the folder.
+        assert_eq!(Lock::take(&root).unwrap().remove_files(&root, &tuned).unwrap(), [] as [&str; 0]);
+        assert!(root.exists(SEARCH) && root.exists(SEARCH_ENABLED));
+        assert_eq!(Lock::take(&root).unwrap().remove_files(&root, &search).unwrap(), [] as [&str; 0]);
+        assert_eq!(tree(&root), [] as [&str; 0]);
+        keep_files(&root, &tuned).unwrap();
+        fs::write(root.path("etc/systemd/system/multi-user.target.d/mine.conf"), "").unwrap();
+        assert_eq!(revert(&root).unwrap()[0].put_back.failed, [] as [&str; 0]);
+        let left = ["etc", "etc/systemd", FOLDER, "etc/systemd/system/multi-user.target.d"];
+        assert_eq!(tree(&root)[..4], left.map(str::to_owned));
     }
 
     #[test]
