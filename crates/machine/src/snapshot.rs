@@ -1,13 +1,14 @@
 //! A copy of what the checks read of a machine, without what identifies it or its user.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     io::Write,
 };
 
 use flate2::{Compression, write::GzEncoder};
 
-use crate::{Root, facts, findings, kernel::unpack, tune::firmware};
+use crate::{Root, boot_arguments, facts, findings, kernel::unpack, tune};
 
 /// The parts of a machine that the checks read, by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,21 +23,27 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Runs all checks, and copies what they read. `names` are words to remove beside the host's name, such as that of
-    /// the user.
+    /// Runs all checks, plans all settings of `tune`, and copies what they read. `names` are words to remove beside the host's
+    /// name, such as that of the user.
     #[must_use]
     pub fn of(root: &Root, names: &[String]) -> Self {
         let root = root.at_once();
         let machine = facts(&root);
         let _ = findings(&root, &machine, None, None);
+        tune::read_all(&root);
         let seen = root.seen();
         let host = machine.hostname.iter().map(|host| (host.to_ascii_lowercase(), "host"));
-        let names: Vec<(String, &str)> =
-            host.chain(names.iter().map(|name| (name.to_ascii_lowercase(), "user"))).collect();
-        let files: BTreeMap<String, Vec<u8>> = seen
+        let names = host.chain(names.iter().map(|name| (name.to_ascii_lowercase(), "user"))).collect();
+        let anonymizer = Anonymizer { names, ids: RefCell::default() };
+        // Names of threads are cut, so the whole names must be known first.
+        seen.folders.iter().for_each(|(folder, names)| {
+            names.iter().for_each(|name| drop(anonymizer.text(&format!("{folder}/{name}"))));
+        });
+        let anonymous = |path: &str| anonymizer.text(path);
+        let mut files: BTreeMap<String, Vec<u8>> = seen
             .files
             .into_iter()
-            .filter_map(|(path, read)| Some((anonymous(&path, &names), cleaned(&path, &read.ok()?, &names)?)))
+            .filter_map(|(path, read)| Some((anonymous(&path), cleaned(&path, &read.ok()?, &anonymizer)?)))
             .collect();
         // A folder that was read as a file is no file.
         let listed: BTreeSet<String> = seen.folders.keys().cloned().collect();
@@ -45,12 +52,19 @@ impl Snapshot {
             of_folder.into_iter().chain([folder])
         });
         // Handlers of interrupts and devices are folders. A process that ended meanwhile is none.
-        let folders = named.chain(seen.existing).filter(|path| root.is_folder(path));
+        let (existing, others): (Vec<String>, Vec<String>) =
+            seen.existing.into_iter().partition(|path| root.is_folder(path));
+        let folders = named.filter(|path| root.is_folder(path)).chain(existing);
         let mut folders: BTreeSet<String> =
-            folders.map(|path| anonymous(&path, &names)).filter(|path| !files.contains_key(path)).collect();
-        let mut links = seen.links;
+            folders.map(|path| anonymous(&path)).filter(|path| !files.contains_key(path)).collect();
+        let mut links: BTreeMap<String, String> =
+            seen.links.into_iter().map(|(path, target)| (anonymous(&path), anonymous(&target))).collect();
+        // Only their existence was asked.
+        for path in others.iter().map(|path| anonymous(path)).filter(|path| !links.contains_key(path)) {
+            files.entry(path).or_default();
+        }
         let unread = seen.unread.iter().filter(|path| !listed.contains(*path));
-        for path in unread.map(|path| anonymous(path, &names)) {
+        for path in unread.map(|path| anonymous(path)) {
             // A folder that cannot be listed may have files that can be read.
             let below = format!("{path}/");
             let has_content = files.keys().chain(&folders).any(|other| other.starts_with(&below));
@@ -122,7 +136,7 @@ const ARGUMENTS: [&str; 52] = [
 ];
 
 /// The contents of a file without what identifies the machine; `None` to leave the file out.
-fn cleaned(path: &str, bytes: &[u8], names: &[(String, &str)]) -> Option<Vec<u8>> {
+fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>> {
     if path == "proc/config.gz" {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         packed.write_all(options(&unpack(bytes)?).as_bytes()).ok()?;
@@ -139,8 +153,13 @@ fn cleaned(path: &str, bytes: &[u8], names: &[(String, &str)]) -> Option<Vec<u8>
         // Other lines name disks, shares and their users.
         "proc/self/mountinfo" => kept(&text, |line| line.contains(" - cgroup")),
         "proc/swaps" => swaps(&text),
+        // Other lines name the program, its user and its groups.
+        path if path.starts_with("proc/") && path.contains("/task/") && path.ends_with("/status") => {
+            kept(&text, |line| line.starts_with("Cpus_allowed_list:"))
+        }
+        path if tune::is_boot_file(path) => tune::known_boot_lines(path, &text, arguments),
         // Other lines have licence keys, which contain the serial number.
-        path if firmware::FILES.contains(&path) => kept(&text, firmware::is_known),
+        path if tune::firmware::FILES.contains(&path) => kept(&text, tune::firmware::is_known),
         // The owner of a device may have named it.
         path if path.starts_with("sys/bus/usb/") && path.ends_with("/product") => return None,
         path if path.starts_with("boot/config-") || path.ends_with("/config") => options(&text),
@@ -149,7 +168,7 @@ fn cleaned(path: &str, bytes: &[u8], names: &[(String, &str)]) -> Option<Vec<u8>
     // A host can be called like its system or board.
     let is_of_maker =
         ["etc/", "usr/", "sys/class/dmi/", "proc/device-tree/"].iter().any(|folder| path.starts_with(folder));
-    Some(anonymous(&text, if is_of_maker { &[] } else { names }).into_bytes())
+    Some(anonymizer.lines(&text, !is_of_maker).into_bytes())
 }
 
 fn kept(text: &str, is_kept: impl Fn(&str) -> bool) -> String {
@@ -168,7 +187,7 @@ fn arguments(text: &str) -> String {
         Some((key, _)) => Some(format!("{key}=removed")),
         None => ARGUMENTS.contains(&word).then(|| word.to_owned()),
     };
-    text.split_whitespace().filter_map(word).collect::<Vec<_>>().join(" ")
+    boot_arguments::words(text).into_iter().filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// `Linux version RELEASE #BUILD`, without the names of who built it.
@@ -187,69 +206,144 @@ fn swaps(text: &str) -> String {
     text.lines().enumerate().map(line).collect()
 }
 
-/// The text without the names, hardware addresses and other identifiers.
-fn anonymous(text: &str, names: &[(String, &str)]) -> String {
-    text.split_inclusive('\n').map(|line| of_line(line, names)).collect()
+/// Removes names and identifiers. Two that differ stay different, so that no path gets the name of another one.
+struct Anonymizer<'a> {
+    /// Words to remove in lower case, each with its replacement.
+    names: Vec<(String, &'a str)>,
+    /// The digits of identifiers that were replaced, in the order in which they were found.
+    ids: RefCell<Vec<String>>,
 }
 
-fn of_line(line: &str, names: &[(String, &str)]) -> String {
-    // `Serial : 10000000abcdef` of a Raspberry Pi.
-    if let Some((key, _)) = line.split_once(':').filter(|(key, _)| key.to_ascii_lowercase().contains("serial")) {
-        return format!("{key}: 0\n");
+impl Anonymizer<'_> {
+    /// The text without names and identifiers.
+    fn text(&self, text: &str) -> String {
+        self.lines(text, true)
     }
-    // Words between separators that occur in names of hosts and volume groups.
-    let mut out = String::new();
-    let mut rest = line;
-    while let Some(at) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
-        let (before, from) = rest.split_at(at);
-        let end = from.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(from.len());
-        let (word, after) = from.split_at(end);
-        out += before;
-        let lower = word.to_ascii_lowercase();
-        let name =
-            names.iter().find(|(name, _)| name.split(['-', '.', '_']).any(|part| part == lower && part.len() > 2));
-        match name {
-            _ if out.ends_with("/home/") => out += "user",
-            Some((_, instead)) => out += instead,
-            None => out += word,
+
+    /// The text without identifiers, and without names if they are removed.
+    fn lines(&self, text: &str, removes_names: bool) -> String {
+        text.split_inclusive('\n').map(|line| self.line(line, removes_names)).collect()
+    }
+
+    fn line(&self, line: &str, removes_names: bool) -> String {
+        // `Serial : 10000000abcdef` of a Raspberry Pi.
+        if let Some((key, _)) = line.split_once(':').filter(|(key, _)| key.to_ascii_lowercase().contains("serial")) {
+            return format!("{key}: 0\n");
         }
-        rest = after;
+        let names: &[(String, &str)] = if removes_names { &self.names } else { &[] };
+        // Words between separators that occur in names of hosts and volume groups.
+        let mut out = String::new();
+        let mut rest = line;
+        while let Some(at) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
+            let (before, from) = rest.split_at(at);
+            let end = from.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(from.len());
+            let (word, after) = from.split_at(end);
+            out += before;
+            let lower = word.to_ascii_lowercase();
+            let name =
+                names.iter().find(|(name, _)| name.split(['-', '.', '_']).any(|part| part == lower && part.len() > 2));
+            match name {
+                _ if out.ends_with("/home/") => out += "user",
+                Some((_, instead)) => out += instead,
+                None => out += word,
+            }
+            rest = after;
+        }
+        self.without_identifiers(&(out + rest))
     }
-    without_identifiers(&(out + rest))
-}
 
-/// The text with the digits of UUIDs, hardware addresses, machine ids and ids of containers replaced by zeros.
-fn without_identifiers(text: &str) -> String {
-    /// Lengths of the groups of hexadecimal digits of a UUID and a hardware address, and of ids in one piece.
-    const FORMS: [&[usize]; 4] = [&[8, 4, 4, 4, 12], &[2, 2, 2, 2, 2, 2], &[64], &[32]];
-    let is_of_id = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '-');
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(is_of_id) {
-        let (before, from) = rest.split_at(at);
-        let end = from.find(|c| !is_of_id(c)).unwrap_or(from.len());
-        let (run, after) = from.split_at(end);
-        out += before;
-        let groups: Vec<&str> = run.split([':', '-']).collect();
+    /// The text with other digits in UUIDs, hardware addresses, machine ids and ids of containers and pods.
+    fn without_identifiers(&self, text: &str) -> String {
+        let is_of_id = |c: char| c.is_ascii_hexdigit() || is_separator(c);
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(is_of_id) {
+            let (before, from) = rest.split_at(at);
+            out += before;
+            // `pod` of a group of Kubernetes ends with a hexadecimal digit.
+            let from = match from.strip_prefix('d').filter(|_| out.ends_with("po")) {
+                Some(after) => {
+                    out.push('d');
+                    after
+                }
+                None => from,
+            };
+            let end = from.find(|c| !is_of_id(c)).unwrap_or(from.len());
+            let (run, after) = from.split_at(end);
+            out += &self.other_digits(&out, run);
+            rest = after;
+        }
+        out + rest
+    }
+
+    /// The run of hexadecimal digits and separators, with other digits in identifiers.
+    fn other_digits(&self, before: &str, run: &str) -> String {
+        let groups: Vec<&str> = run.split(is_separator).collect();
         let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
-        let is_id = FORMS.iter().any(|form| lengths.windows(form.len()).any(|found| found == *form));
-        if is_id {
-            out.extend(run.chars().map(|c| if c.is_ascii_hexdigit() { '0' } else { c }));
-        } else {
-            out += run;
+        let mut is_id = vec![false; groups.len()];
+        for form in FORMS {
+            for at in 0..lengths.len().saturating_sub(form.len() - 1) {
+                if lengths[at..at + form.len()] == *form {
+                    is_id[at..at + form.len()].fill(true);
+                }
+            }
         }
-        rest = after;
+        // The name of an interface by its address: `enx001122334455`, which the name of a thread contains in part.
+        let is_interface = INTERFACES.iter().any(|kind| {
+            let above = before.strip_suffix('x').and_then(|before| before.strip_suffix(kind));
+            above.is_some_and(|above| !above.ends_with(|c: char| c.is_ascii_alphanumeric()))
+        });
+        let is_known = |part: &str| self.ids.borrow().iter().any(|id| id.len() == ADDRESS && id.starts_with(part));
+        let first = groups[0].to_ascii_lowercase();
+        is_id[0] |= is_interface && (first.len() == ADDRESS || first.len() >= 3 && is_known(&first));
+        let id: String = groups.iter().zip(&is_id).filter(|(_, is_id)| **is_id).map(|(group, _)| *group).collect();
+        if id.is_empty() {
+            return run.to_owned();
+        }
+        let mut digits = self.instead_of(&id.to_ascii_lowercase()).into_bytes().into_iter().map(char::from);
+        let mut group = 0;
+        let other = |c: char| {
+            group += usize::from(is_separator(c));
+            if is_id[group] && !is_separator(c) { digits.next().unwrap_or('0') } else { c }
+        };
+        run.chars().map(other).collect()
     }
-    out + rest
+
+    /// The digits in place of those of an identifier: zeros for the first one, then its number.
+    fn instead_of(&self, id: &str) -> String {
+        let mut ids = self.ids.borrow_mut();
+        let is_it = |known: &String| known == id || id.len() < ADDRESS && known.starts_with(id);
+        let number = ids.iter().position(is_it).unwrap_or_else(|| {
+            ids.push(id.to_owned());
+            ids.len() - 1
+        });
+        let length = ids[number].len();
+        format!("{number:0length$x}")[..id.len()].to_owned()
+    }
+}
+
+/// Lengths of the groups of hexadecimal digits of a UUID and a hardware address, and of ids in one piece.
+const FORMS: [&[usize]; 4] = [&[8, 4, 4, 4, 12], &[2, 2, 2, 2, 2, 2], &[64], &[32]];
+/// Digits of a hardware address.
+const ADDRESS: usize = 12;
+/// The kinds of interfaces that udev can name by their address (systemd.net-naming-scheme(7)).
+const INTERFACES: [&str; 5] = ["en", "ib", "sl", "wl", "ww"];
+
+fn is_separator(c: char) -> bool {
+    matches!(c, ':' | '-' | '_')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn anonymizer() -> Anonymizer<'static> {
+        let names = vec![("studio".to_owned(), "host"), ("alice".to_owned(), "user")];
+        Anonymizer { names, ids: RefCell::default() }
+    }
+
     fn clean(path: &str, text: &[u8]) -> String {
-        let names = [("studio".to_owned(), "host"), ("alice".to_owned(), "user")];
-        String::from_utf8(cleaned(path, text, &names).unwrap_or_default()).unwrap()
+        String::from_utf8(cleaned(path, text, &anonymizer()).unwrap_or_default()).unwrap()
     }
 
     #[test]
@@ -312,8 +406,77 @@ mod tests {
             packed.write_all(text.as_bytes()).unwrap();
             packed.finish().unwrap()
         };
-        let config =
-            cleaned("proc/config.gz", &packed("CONFIG_HZ=250\nCONFIG_MODULE_SIG_KEY=\"/home/alice/k.pem\"\n"), &[]);
+        let config = cleaned(
+            "proc/config.gz",
+            &packed("CONFIG_HZ=250\nCONFIG_MODULE_SIG_KEY=\"/home/alice/k.pem\"\n"),
+            &anonymizer(),
+        );
         assert_eq!(unpack(&config.unwrap()).unwrap(), "CONFIG_HZ=250\n");
+    }
+
+    #[test]
+    fn identifiers_in_names_are_replaced_alike_everywhere() {
+        let anonymizer = anonymizer();
+        let clean = |text: &str| anonymizer.text(text);
+        assert_eq!(clean("sys/class/net/enx001122334455"), "sys/class/net/enx000000000000");
+        assert_eq!(clean("sys/class/net/wlx00aabbccddee/x"), "sys/class/net/wlx000000000001/x");
+        assert_eq!(clean("sys/class/leds/enx001122334455::lan"), "sys/class/leds/enx000000000000::lan");
+        assert_eq!(
+            clean("42: 7 0 IR-PCI-MSI 1-edge wlx00aabbccddee-rx-0"),
+            "42: 7 0 IR-PCI-MSI 1-edge wlx000000000001-rx-0"
+        );
+        assert_eq!(clean("00:aa:bb:cc:dd:ee"), "00:00:00:00:00:01");
+        // A name of a thread is cut after 15 characters.
+        assert_eq!(clean("irq/42-wlx00aab (irq/42-enx00112)"), "irq/42-wlx00000 (irq/42-enx00000)");
+        for text in ["enx00", "irq/42-enxfade", "xenx001122334455", "0x001122334455", "eno1 enp3s0f0 rx-001122334455"] {
+            assert_eq!(clean(text), text);
+        }
+        let pod = "kubepods.slice/kubepods-burstable-pod5b8a5f0e_95d7_4a5f_a3f5_0f6d1d0b2b11.slice/cri-containerd-";
+        assert_eq!(
+            clean(&format!("{pod}{}.scope", "ab".repeat(32))),
+            format!(
+                "kubepods.slice/kubepods-burstable-pod00000000_0000_0000_0000_000000000002.slice/cri-containerd-{}3.scope",
+                "0".repeat(63)
+            )
+        );
+        assert_eq!(
+            clean("kubepods/pod5b8a5f0e-95d7-4a5f-a3f5-0f6d1d0b2b11 pod0123456789abcdef0123456789abcdef"),
+            "kubepods/pod00000000-0000-0000-0000-000000000002 pod00000000000000000000000000000004"
+        );
+        assert_eq!(
+            clean("card.AA_BB_CC_DD_EE_FF battery_aa:bb:cc:dd:ee:ff:red"),
+            "card.00_00_00_00_00_05 battery_00:00:00:00:00:05:red"
+        );
+    }
+
+    #[test]
+    fn a_snapshot_has_no_address_in_paths_links_and_names_of_interrupts() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let put = |path: &str, text: &str| {
+            std::fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            std::fs::write(root.path(path), text).unwrap();
+        };
+        put("sys/devices/system/cpu/online", "0-1");
+        put("sys/devices/system/cpu/isolated", "1");
+        put("proc/device-tree/model", "Raspberry Pi 4");
+        put("proc/uptime", "1000.00 1.00");
+        put("proc/interrupts", "      CPU0 CPU1\n 42: 7 9 GIC 1 Level enx001122334455\n");
+        put("proc/irq/42/effective_affinity_list", "1");
+        put("proc/irq/42/smp_affinity_list", "0-1");
+        std::fs::create_dir_all(root.path("proc/irq/42/enx001122334455")).unwrap();
+        put("sys/class/leds/enx001122334455::lan/trigger", "none [netdev]");
+        put("sys/class/rfkill/rfkill0/type", "wlan");
+        std::fs::create_dir_all(root.path("sys/class/rfkill/rfkill0/device/device/driver")).unwrap();
+        symlink("../../net/enx001122334455", root.path("sys/class/rfkill/rfkill0/device/device/subsystem")).unwrap();
+        let copy = Snapshot::of(&root, &[]);
+        let all = format!("{copy:?}");
+        assert!(!all.contains("001122334455"), "{all}");
+        assert!(copy.files.contains_key("sys/class/leds/enx000000000000::lan/trigger"), "{all}");
+        assert!(copy.folders.contains("proc/irq/42/enx000000000000"), "{all}");
+        let interrupts = String::from_utf8(copy.files["proc/interrupts"].clone()).unwrap();
+        assert!(interrupts.contains("Level enx000000000000"), "{interrupts}");
+        assert!(copy.links.values().any(|target| target == "../../net/enx000000000000"), "{all}");
     }
 }

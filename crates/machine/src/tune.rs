@@ -41,6 +41,7 @@ pub use self::{
     table::{DEFINITIONS, Definition},
 };
 pub(crate) use self::{
+    boot::{is_boot_file, known_boot_lines},
     cache::Share,
     files::{is_created_file, is_created_folder, is_persistent},
 };
@@ -359,7 +360,7 @@ pub fn plan(root: &Root, need: &Need) -> Result<Plan, PlanError> {
 }
 
 fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
-    let root = ops.root().at_once();
+    let root = ops.root().kept_at_once();
     let mut context = Context::new(ops, &root, need)?;
     let mut plan = Plan::default();
     for definition in DEFINITIONS {
@@ -419,6 +420,27 @@ fn remove_conflicts(plan: &mut Plan, need: &Need) {
     plan.changes.retain(is_left);
     plan.right.retain(is_left);
     plan.not_here.extend(conflicts);
+}
+
+/// Reads everything that plans of this machine depend on.
+pub(crate) fn read_all(root: &Root) {
+    let last = cpus::online_cpus(root).last().map(|cpu| CpuList::from_iter([cpu]));
+    let named = |id: &'static str, value: &str| {
+        let set = vec![Choice { id, value: Some(value.to_owned()) }];
+        Need { only: vec![id], set, ..Need::default() }
+    };
+    let needs = [
+        Need::default(),
+        Need { cpus: last.clone(), ..Need::default() },
+        named("cpu.frequency", "max"),
+        named("irq.priority", "50"),
+    ];
+    for plan in needs.iter().filter_map(|need| plan(root, need).ok()) {
+        let _ = firmware(root, &plan);
+    }
+    for cpus in [last.unwrap_or_default(), facts::isolated_cpus(root)] {
+        let _ = (boot(root, &cpus), by_hand(root, &cpus));
+    }
 }
 
 /// The settings that the user named, for these CPUs, in the order of the table. One that already has its value has no

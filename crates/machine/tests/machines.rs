@@ -527,3 +527,78 @@ fn a_sound_server_needs_a_realtime_thread() {
     made.thread(800, 800, "jackd", 0, 0);
     assert!(server().title.starts_with("jackd ") && server().remedy.contains("--realtime"), "{:?}", server());
 }
+
+/// A snapshot has everything that `tune` reads: its plans, kernel arguments and steps are those of the machine.
+#[test]
+fn plans_of_a_snapshot_are_those_of_the_machine() {
+    let mut settings = std::collections::BTreeSet::new();
+    for name in NAMES {
+        let root = machine(name);
+        let folder = tempfile::tempdir().unwrap();
+        let copy = Root::at(folder.path());
+        unpack(&machine::snapshot::Snapshot::of(&root, &[]), &copy);
+        let last = machine::online_cpus(&root).last().unwrap();
+        let named = |text: &str| {
+            let choice: tune::Choice = text.parse().unwrap();
+            Need { only: vec![choice.id], set: vec![choice], ..Need::default() }
+        };
+        let values =
+            ["cpu.frequency=min", "irq.priority=50", "cpu.resctrl", "rt.throttling", "rt.fair_server", "cpu.turbo"];
+        let needs = [
+            Need::default(),
+            Need { limit_ns: Some(1_000_000), ..Need::default() },
+            Need { cpus: Some(CpuList::from_iter([last])), ..Need::default() },
+        ];
+        for need in needs.into_iter().chain(values.map(named)) {
+            let [own, copied] = [&root, &copy].map(|root| tune::plan(root, &need));
+            let own = own.map(|plan| serde_json::to_value(&plan).unwrap()).map_err(|error| error.to_string());
+            let copied = copied.map(|plan| serde_json::to_value(&plan).unwrap()).map_err(|error| error.to_string());
+            assert_eq!(copied, own, "{name}: {need:?}");
+            let planned = own.iter().flat_map(|plan| plan["changes"].as_array().unwrap());
+            settings.extend(planned.map(|setting| setting["id"].as_str().unwrap().to_owned()));
+        }
+        let cpus = CpuList::from_iter([last]);
+        assert_eq!(tune::by_hand(&copy, &cpus), tune::by_hand(&root, &cpus), "{name}");
+        let boot = |root: &Root| tune::boot(root, &cpus).map(|boot| (boot.arguments, boot.loader));
+        assert_eq!(boot(&copy), boot(&root), "{name}");
+    }
+    assert!(settings.len() > 12, "{settings:?}");
+}
+
+/// What the boot loader's files have is in a snapshot, except for the values of other arguments.
+#[test]
+fn a_snapshot_has_the_arguments_of_the_boot_loader() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::at(folder.path().join("machine"));
+    for (path, text) in [
+        ("sys/devices/system/cpu/online", "0-3"),
+        ("etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=1 root=UUID=5b8a\"\n"),
+        ("usr/sbin/update-grub", "#!/bin/sh\n"),
+    ] {
+        fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+        fs::write(root.path(path), text).unwrap();
+    }
+    let copy = Root::at(folder.path().join("copy"));
+    unpack(&machine::snapshot::Snapshot::of(&root, &[]), &copy);
+    assert_eq!(
+        copy.read("etc/default/grub").as_deref(),
+        Some("GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=1 root=removed\"")
+    );
+    assert_eq!(copy.read("usr/sbin/update-grub").as_deref(), Some(""));
+    let steps = tune::boot(&copy, &list("2-3")).unwrap().steps;
+    let line = "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet root=removed isolcpus=managed_irq,domain,2-3 ";
+    assert!(steps[0].starts_with(line) && steps[1] == "sudo update-grub", "{steps:?}");
+}
+
+fn unpack(snapshot: &machine::snapshot::Snapshot, to: &Root) {
+    let make = |path: &Path| fs::create_dir_all(path).unwrap();
+    snapshot.folders.iter().for_each(|path| make(&to.path(path)));
+    for (path, bytes) in &snapshot.files {
+        make(to.path(path).parent().unwrap());
+        fs::write(to.path(path), bytes).unwrap();
+    }
+    for (path, target) in &snapshot.links {
+        make(to.path(path).parent().unwrap());
+        std::os::unix::fs::symlink(target, to.path(path)).unwrap();
+    }
+}

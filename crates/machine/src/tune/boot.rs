@@ -158,6 +158,39 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     })
 }
 
+/// The files with one line of arguments.
+const ONE_LINE: [&str; 3] = ["boot/firmware/cmdline.txt", "boot/cmdline.txt", "etc/kernel/cmdline"];
+
+/// True for a file of a boot loader that has arguments of the kernel.
+pub(crate) fn is_boot_file(path: &str) -> bool {
+    let others = [EXTLINUX, GRUB, "etc/default/u-boot", "boot/armbianEnv.txt", "boot/uEnv.txt"];
+    let folders = ["etc/default/grub.d/", "boot/loader/entries/", "boot/efi/loader/entries/", "efi/loader/entries/"];
+    [&ONE_LINE[..], &others].concat().contains(&path) || folders.iter().any(|folder| path.starts_with(folder))
+}
+
+/// The lines of such a file with arguments of the kernel, which are cleaned.
+pub(crate) fn known_boot_lines(path: &str, text: &str, clean: fn(&str) -> String) -> String {
+    if ONE_LINE.contains(&path) {
+        return clean(text.lines().next().unwrap_or_default()) + "\n";
+    }
+    const SHELL: [&str; 3] = ["GRUB_CMDLINE_LINUX_DEFAULT", "GRUB_CMDLINE_LINUX", "U_BOOT_PARAMETERS"];
+    let known = |line: &str| {
+        let line = line.trim();
+        let (key, rest) = line.split_once('=').unwrap_or_default();
+        let (keyword, words) = line.split_once(char::is_whitespace).unwrap_or_default();
+        if SHELL.contains(&key) {
+            let ShellValue { text, quote } = ShellValue::parse(rest);
+            return Some(format!("{key}={quote}{}{quote}\n", clean(&text)));
+        }
+        if matches!(key, "extraargs" | "cmdline") {
+            return Some(format!("{key}={}\n", clean(rest)));
+        }
+        let is_line = ["append", "options"].iter().any(|known| keyword.eq_ignore_ascii_case(known));
+        is_line.then(|| format!("{keyword} {}\n", clean(words)))
+    };
+    text.lines().filter_map(known).collect()
+}
+
 const EXTLINUX: &str = "boot/extlinux/extlinux.conf";
 const GRUB: &str = "etc/default/grub";
 
