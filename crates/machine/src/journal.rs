@@ -462,19 +462,41 @@ pub(crate) enum Setter {
     },
 }
 
-/// Returns the command or run that set the file at `path` to `value`, according to the journals of this boot; `None` if
-/// punctual did not set it.
-pub(crate) fn setter(root: &Root, path: &str, value: &str) -> Option<Setter> {
-    let sets = |undo: &Undo| matches!(undo, Undo::File { path: of, during, .. } if of == path && during == value);
+impl Setter {
+    /// The command or run, in words, with how to undo its changes.
+    pub(crate) fn in_words(self, root: &Root) -> String {
+        match self {
+            Self::Tune if tune::is_persistent(root) => {
+                "by `punctual tune`, also at each boot (--persist); undo: punctual tune --revert".to_owned()
+            }
+            Self::Tune => "by `punctual tune`; undo: punctual tune --revert".to_owned(),
+            Self::Run { process } => format!("by a run of punctual (process {process})"),
+            Self::KilledRun { process } => {
+                format!("by process {process} of punctual, which was killed; undo: sudo punctual restore")
+            }
+        }
+    }
+}
+
+/// The files that journals of this boot contain, each with the value that punctual wrote and with what wrote it.
+pub(crate) fn set_files(root: &Root) -> Vec<(String, String, Setter)> {
     let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());
-    let setters = journals.filter(|document| document.is_of_this_boot(root) && document.undo.iter().any(sets));
-    let setter = |document: Document| match (document.purpose.is_kept(), document.process) {
-        (true, _) => Setter::Tune,
-        (false, process) if document.may_run(root) => Setter::Run { process },
-        (false, process) => Setter::KilledRun { process },
+    let files = |document: Document| {
+        let setter = match (document.purpose.is_kept(), document.process) {
+            (true, _) => Setter::Tune,
+            (false, process) if document.may_run(root) => Setter::Run { process },
+            (false, process) => Setter::KilledRun { process },
+        };
+        let file = move |undo| match undo {
+            Undo::File { path, during, .. } => Some((path, during, setter)),
+            _ => None,
+        };
+        document.undo.into_iter().filter_map(file)
     };
+    let mut files: Vec<_> = journals.filter(|document| document.is_of_this_boot(root)).flat_map(files).collect();
     // A run that found the value as it needs it did not set it.
-    setters.map(setter).min_by_key(|setter| *setter != Setter::Tune)
+    files.sort_by_key(|(_, _, setter)| *setter != Setter::Tune);
+    files
 }
 
 /// The affinities that settings in force have changed since boot.

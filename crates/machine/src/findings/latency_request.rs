@@ -3,14 +3,9 @@
 use record::Finding;
 
 use super::{CheckContext, Explain, evidence, not_applicable, ok, unknown, warn};
-use crate::{
-    CpuList, Root, Unreadable,
-    facts::latency_limit,
-    journal::{self, Setter},
-    tasks, tune,
-};
+use crate::{CpuList, Root, Unreadable, facts::latency_limit, journal::Setter, tasks};
 
-const ID: &str = "cpu.latency_request";
+pub(super) const ID: &str = "cpu.latency_request";
 /// The limit of all programs together, four bytes in native order, us. Each request lasts while its program has this open.
 const DEVICE: &str = "dev/cpu_dma_latency";
 /// The limit without any request, us (`PM_QOS_CPU_LATENCY_DEFAULT_VALUE`).
@@ -77,13 +72,11 @@ fn of_single_cpus(context: &CheckContext) -> Finding {
     }
     let held: CpuList = read.iter().filter(|(_, value)| value != "0").map(|(cpu, _)| *cpu).collect();
     let setters = read.iter().filter(|(_, value)| value != "0");
-    let setters: Vec<Option<Setter>> =
-        setters.map(|(cpu, value)| journal::setter(context.root, &file(*cpu), value)).collect();
+    let setters: Vec<Option<Setter>> = setters.map(|(cpu, _)| context.setter(&file(*cpu))).collect();
     let is_limited = format!("{} kept out of idle states", held.in_words());
     let other = setters.iter().position(|setter| !matches!(setter, Some(Setter::Tune)));
     let Some(other) = other else {
-        let persists = if tune::is_persistent(context.root) { ", also at each boot (--persist)" } else { "" };
-        let title = format!("{is_limited} by `punctual tune`{persists}; undo: punctual tune --revert");
+        let title = format!("{is_limited} {}", Setter::Tune.in_words(context.root));
         return ok(ID, title, read_first);
     };
     let (by, remedy) = match setters.get(other) {

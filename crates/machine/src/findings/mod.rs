@@ -28,6 +28,7 @@ use record::{Finding, FindingState, Lasts, Machine};
 use crate::{
     CpuList, Root, Unreadable, boot_arguments, cpus, facts,
     interrupts::{self, DeviceInterrupt, InterruptWatch},
+    journal::{self, Setter},
     kernel::Config,
     root::Unread,
     tasks::{self as threads, Scheduled},
@@ -73,7 +74,12 @@ impl Check {
         let finding = (self.run)(context);
         let unread = context.root.take_unread();
         context.root.add_unread(earlier);
-        unless_unread(finding, &unread)
+        let mut finding = unless_unread(finding, &unread);
+        // One check says more about it by itself.
+        if let Some(setter) = context.setter_of_evidence(&finding.evidence).filter(|_| self.id != latency_request::ID) {
+            finding.title += &format!(", set {}", setter.in_words(context.root));
+        }
+        finding
     }
 }
 
@@ -144,13 +150,15 @@ struct CheckContext<'a> {
     watched: Option<&'a InterruptWatch>,
     /// `None` if they cannot be read.
     interrupts: Shared<Option<Vec<DeviceInterrupt>>>,
+    /// The files that punctual has set.
+    set_files: OnceCell<Vec<(String, String, Setter)>>,
 }
 
 impl<'a> CheckContext<'a> {
     fn new(root: &'a Root, machine: &'a Machine, limit_ns: Option<u64>, watched: Option<&'a InterruptWatch>) -> Self {
         let (online, isolated) = Default::default();
-        let (config, threads, interrupts) = Default::default();
-        Self { root, machine, online, isolated, limit_ns, config, threads, watched, interrupts }
+        let (config, threads, interrupts, set_files) = Default::default();
+        Self { root, machine, online, isolated, limit_ns, config, threads, watched, interrupts, set_files }
     }
 
     /// The online CPUs; empty if they cannot be read.
@@ -167,6 +175,23 @@ impl<'a> CheckContext<'a> {
     /// The isolated CPUs; empty if they cannot be read.
     fn isolated(&self) -> &CpuList {
         self.isolated.get(self.root, || facts::isolated_cpus(self.root))
+    }
+
+    /// The command or run of punctual that set a file to its present value; `None` if punctual did not.
+    fn setter(&self, path: &str) -> Option<Setter> {
+        let files = self.set_files.get_or_init(|| journal::set_files(&self.root.not_kept()));
+        let mut own = files.iter().filter(|(of, ..)| of == path).peekable();
+        // Most files are in no journal, and are not read again for this.
+        own.peek()?;
+        let text = self.root.read(path)?;
+        own.find(|(_, during, _)| during == journal::present(&text)).map(|(_, _, setter)| *setter)
+    }
+
+    /// The command or run of punctual that set a file of the evidence to its present value.
+    fn setter_of_evidence(&self, evidence: &str) -> Option<Setter> {
+        // `/path = value, /path = value`.
+        let paths = evidence.split(", ").filter_map(|part| part.strip_prefix('/')?.split_once(" = "));
+        paths.map(|(path, _)| path).find_map(|path| self.setter(path))
     }
 
     /// The configuration of the kernel; `None` if it cannot be read.

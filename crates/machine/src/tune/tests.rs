@@ -982,3 +982,47 @@ fn the_missing_limit_of_a_frequency_is_named() {
         fake.put(&path, text);
     }
 }
+
+/// One rule for all findings: if punctual set a file of the evidence, the finding says so until the user reverts it.
+#[test]
+fn findings_name_the_settings_that_tune_made() {
+    let fake = Fake::new();
+    fake.put("proc/cpuinfo", "flags : fpu ida\n");
+    fake.put("proc/sys/kernel/sched_rt_period_us", "1000000");
+    fake.put("sys/devices/system/cpu/isolated", "1");
+    let found = || crate::findings(&fake.root, &facts(&fake.root), None, None);
+    let set_by_tune = || -> Vec<String> {
+        let set = found().into_iter().filter(|finding| finding.title.contains("by `punctual tune`; undo: "));
+        set.map(|finding| finding.id).collect()
+    };
+    assert_eq!(set_by_tune(), [] as [&str; 0]);
+    let fixed = chosen_with(&*fake, &["cpu.frequency=1000MHz".parse().unwrap()], None).unwrap();
+    keep_with(fake.ops(), &fixed).unwrap();
+    assert_eq!(set_by_tune(), ["cpu.governor", "cpu.frequency_limit"]);
+    revert_with(&*fake).unwrap();
+    keep_with(fake.ops(), &fake.all()).unwrap();
+    let set = set_by_tune();
+    for id in [
+        "cpu.workqueues",
+        "cpu.statistics",
+        "cpu.latency_request",
+        "rt.throttling",
+        "kernel.watchdog",
+        "kernel.timer_migration",
+        "memory.thp",
+        "memory.ksm",
+        "power.aspm",
+        "power.pci",
+    ] {
+        assert!(
+            set.iter().any(|set| set == id),
+            "{id}: {set:?} {:#?}",
+            found().iter().find(|finding| finding.id == id)
+        );
+    }
+    // Others have changed it since.
+    fake.put("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]");
+    assert!(!set_by_tune().contains(&"memory.thp".to_owned()));
+    revert_with(&*fake).unwrap();
+    assert_eq!(set_by_tune(), [] as [&str; 0]);
+}
