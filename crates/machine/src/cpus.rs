@@ -123,16 +123,38 @@ pub(crate) fn tickless(root: &Root) -> Result<CpuList, Unreadable> {
     }
 }
 
-/// True if the frequency of a CPU cannot change, because its lowest and its highest frequency are equal; `None` if they
-/// cannot be read.
+/// True if the frequency of a CPU cannot change, because its lowest and its highest frequency are equal: those of its
+/// limits, or those that it has at all. `None` if they cannot be read.
 pub(crate) fn has_fixed_frequency(root: &Root, cpu: u32) -> Option<bool> {
-    let file = |name: &str| format!("{CPU}/cpu{cpu}/cpufreq/scaling_{name}_freq");
-    let khz = |name: &str| root.parsed(&file(name), |text| text.parse::<u64>().ok());
-    match (khz("min"), khz("max")) {
-        (Ok(min), Ok(max)) => Some(min == max),
-        (Err(Unreadable::Absent), _) | (_, Err(Unreadable::Absent)) => Some(false),
-        _ => None,
+    let is_fixed = |kind: &str| {
+        let file = |name: &str| format!("{CPU}/cpu{cpu}/cpufreq/{kind}_{name}_freq");
+        let khz = |name: &str| root.parsed(&file(name), |text| text.parse::<u64>().ok());
+        match (khz("min"), khz("max")) {
+            (Ok(min), Ok(max)) => Some(min == max),
+            (Err(Unreadable::Absent), _) | (_, Err(Unreadable::Absent)) => Some(false),
+            _ => None,
+        }
+    };
+    match is_fixed("scaling") {
+        Some(false) => is_fixed("cpuinfo"),
+        known => known,
     }
+}
+
+/// The flag of an x86 processor with turbo frequencies (`ida` of Intel, `cpb` of AMD), `Some(None)` for one without them;
+/// `None` for other processors, and without `/proc/cpuinfo`.
+///
+/// # Errors
+/// [`Unreadable`], but not that the file is absent.
+pub(crate) fn turbo_flag(root: &Root) -> Result<Option<Option<&'static str>>, Unreadable> {
+    let cpuinfo = match cpuinfo(root) {
+        Err(Unreadable::Absent) => return Ok(None),
+        read => read?,
+    };
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    let turbo =
+        |flags: &str| ["ida", "cpb"].into_iter().find(|flag| flags.split_whitespace().any(|word| word == *flag));
+    Ok(flags.map(turbo))
 }
 
 /// The online CPUs; empty if they cannot be read.

@@ -189,6 +189,21 @@ pub fn isolation_arguments(cpus: impl Display) -> String {
     format!("isolcpus=managed_irq,domain,{cpus} nohz_full={cpus} rcu_nocbs={cpus}")
 }
 
+/// The folder of the kernel's debugfs.
+pub(crate) const DEBUGFS: &str = "sys/kernel/debug";
+/// The command that mounts it.
+pub(crate) const MOUNT_DEBUGFS: &str = "sudo mount -t debugfs none /sys/kernel/debug";
+
+/// True if debugfs is not mounted: its folder is empty.
+pub(crate) fn lacks_debugfs(root: &Root) -> bool {
+    // An unreadable folder seems empty, too.
+    let earlier = root.take_unread();
+    let is_empty = root.is_folder(DEBUGFS) && root.list(DEBUGFS).is_empty();
+    let is_read = root.take_unread().is_empty();
+    root.add_unread(earlier);
+    is_empty && is_read
+}
+
 /// The command that turns off the fair servers of all CPUs. Their files are in debugfs, which is not always mounted.
 pub const FAIR_SERVERS_OFF: &str = "sudo sh -c 'mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug; \
                                     for file in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $file; done'";

@@ -75,6 +75,12 @@ pub(crate) trait SystemOps: fmt::Debug {
     }
 }
 
+/// The error of a change that only a machine which runs can have.
+fn recorded(what: &str) -> io::Error {
+    let text = format!("a recorded machine (--root) has no {what}: run without --root on the machine itself");
+    io::Error::new(io::ErrorKind::Unsupported, text)
+}
+
 impl SystemOps for Root {
     fn root(&self) -> &Root {
         self
@@ -146,7 +152,7 @@ impl SystemOps for Root {
 
     fn set_affinity(&self, thread_id: u32, cpus: &CpuList) -> io::Result<()> {
         if !self.is_system() {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "a recorded machine has no threads to move"));
+            return Err(recorded("threads to move"));
         }
         sys::sched::set_affinity_of(Some(thread_id), &cpus.iter().collect::<Vec<_>>())
     }
@@ -155,15 +161,15 @@ impl SystemOps for Root {
         if self.is_system() {
             sys::sched::set_policy_of(thread_id, policy)
         } else {
-            Err(io::ErrorKind::Unsupported.into())
+            Err(recorded("threads whose priority can change"))
         }
     }
 
     fn nic_parameter(&self, interface: &str, parameter: Parameter) -> io::Result<Value> {
-        if self.is_system() { parameter.read(interface) } else { Err(io::ErrorKind::Unsupported.into()) }
+        if self.is_system() { parameter.read(interface) } else { Err(recorded("network cards")) }
     }
 
     fn set_nic_parameter(&self, interface: &str, parameter: Parameter, value: Value) -> io::Result<()> {
-        if self.is_system() { parameter.write(interface, value) } else { Err(io::ErrorKind::Unsupported.into()) }
+        if self.is_system() { parameter.write(interface, value) } else { Err(recorded("network cards")) }
     }
 }

@@ -40,7 +40,22 @@ pub fn caches_of(root: &Root, cpu: u32) -> Vec<Cache> {
 /// The CPUs that are threads of the same core as `cpu`, including `cpu`; `None` if the kernel does not report them.
 #[must_use]
 pub fn core_of(root: &Root, cpu: u32) -> Option<CpuList> {
-    root.read(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))?.parse().ok()
+    // A CPU is among its own siblings.
+    let list = |text: &str| text.parse::<CpuList>().ok().filter(|list| list.contains(cpu));
+    root.parsed(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), list).ok()
+}
+
+/// The cores of which several threads are online, each once, and true if the kernel reports the core of every online CPU.
+#[must_use]
+pub fn shared_cores(root: &Root) -> (Vec<CpuList>, bool) {
+    let online = cpus::online_cpus(root);
+    let known: Vec<CpuList> = online.iter().filter_map(|cpu| core_of(root, cpu)).collect();
+    let is_complete = !online.is_empty() && known.len() == online.len();
+    let mut cores: Vec<CpuList> = known.iter().map(|core| core.intersection(&online)).collect();
+    cores.retain(|core| core.len() > 1);
+    cores.sort_by_key(CpuList::first);
+    cores.dedup();
+    (cores, is_complete)
 }
 
 /// The size of the largest cache of any online CPU, bytes; `None` if the kernel knows no cache.

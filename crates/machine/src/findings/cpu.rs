@@ -7,7 +7,7 @@ use super::{
     Check, CheckContext, Explain, evidence, fail, latency_request, not_applicable, ok, unknown, warn, without,
 };
 use crate::facts::usable_idle_states;
-use crate::{CpuList, Unreadable, cpus};
+use crate::{CpuList, PUNCTUAL, Unreadable, cpus, topology};
 
 const CPU: &str = "sys/devices/system/cpu";
 
@@ -125,6 +125,11 @@ fn governor(context: &CheckContext) -> Finding {
             }
         };
     };
+    let offers_performance = context.online().iter().all(|cpu| offers(context, &file(cpu, "available_governors")));
+    let remedy = match offers_performance {
+        true => "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor".to_owned(),
+        false => format!("sudo {PUNCTUAL} tune --only cpu.frequency --setting cpu.frequency=max --yes"),
+    };
     warn(
         ID,
         format!("frequency changes with the load (governor {governor})"),
@@ -132,9 +137,14 @@ fn governor(context: &CheckContext) -> Finding {
     )
     .because(
         "After a pause the CPU runs slowly for some time, and each change of the frequency stops it briefly.",
-        "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        remedy,
     )
     .until_boot()
+}
+
+/// True if a list of words has `performance`, or is not readable.
+fn offers(context: &CheckContext, path: &str) -> bool {
+    context.root.read(path).is_none_or(|words| words.split_whitespace().any(|word| word == "performance"))
 }
 
 fn idle_states(context: &CheckContext) -> Finding {
@@ -177,54 +187,49 @@ fn idle_states(context: &CheckContext) -> Finding {
         .until_boot()
 }
 
+/// The lists of siblings decide, as for `tune`. Where they are not readable, the kernel's own answer does.
 fn smt(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.smt";
-    let active = format!("{CPU}/smt/active");
-    match context.root.try_read(&active) {
-        Ok(value) if value == "0" && context.is_guest() => {
-            unknown(ID, "sharing of the host's cores not visible from this guest", evidence(&active, &value))
-        }
-        Ok(value) if value == "0" => ok(ID, "no two CPUs share a core", evidence(&active, &value)),
-        Ok(value) if value == "1" => warn(ID, "two CPUs share each core (SMT)", evidence(&active, &value))
-            .because(
-                "Threads on the sibling take execution units and cache from the measured CPU at any time.",
-                "echo off | sudo tee /sys/devices/system/cpu/smt/control",
-            )
+    const WHY: &str = "Threads on the sibling take execution units and cache from the measured CPU at any time.";
+    let (active, control) = (format!("{CPU}/smt/active"), format!("{CPU}/smt/control"));
+    let list = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/thread_siblings_list");
+    let (cores, is_complete) = topology::shared_cores(context.root);
+    // Kernels for CPUs without SMT lack the file, and so do kernels before 4.19.
+    let answer = context.root.try_read(&active);
+    if let Some(core) = cores.first() {
+        let seconds = cores.iter().flat_map(|core| core.iter().skip(1));
+        let files: Vec<String> = seconds.map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect();
+        let remedy = match answer.as_deref() {
+            Ok("1") if context.root.exists(&control) => format!("echo off | sudo tee /{control}"),
+            _ => format!("echo 0 | sudo tee {}", files.join(" ")),
+        };
+        let more = if cores.len() > 1 { format!(", and {} more pairs", cores.len() - 1) } else { String::new() };
+        let read = context.evidence(&list(core.first().unwrap_or(0)));
+        return warn(ID, format!("{} share a core (SMT){more}", core.in_words()), read)
+            .because(WHY, remedy)
+            .until_boot();
+    }
+    let answer_read = || context.evidence(&active);
+    match answer.as_deref() {
+        Ok("1") if !is_complete => warn(ID, "two CPUs share each core (SMT)", answer_read())
+            .because(WHY, format!("echo off | sudo tee /{control}"))
             .until_boot(),
-        Ok(value) => unknown(ID, "state of SMT not understood", evidence(&active, &value)),
-        // Kernels for CPUs without SMT lack the file, and so do kernels before 4.19: the topology decides.
-        Err(why) => {
-            let path = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/thread_siblings_list");
-            // A CPU is among its own siblings.
-            let siblings = |cpu: u32| {
-                let list = |text: &str| text.parse::<CpuList>().ok().filter(|list| list.contains(cpu));
-                context.root.parsed(&path(cpu), list).ok()
-            };
-            let shared =
-                context.online().iter().find_map(|cpu| Some((cpu, siblings(cpu).filter(|list| list.len() > 1)?)));
-            let all_read = !context.online().is_empty() && context.online().iter().all(|cpu| siblings(cpu).is_some());
-            match shared {
-                Some((cpu, list)) => {
-                    let is_second = |cpu: &u32| siblings(*cpu).is_some_and(|list| list.first() != Some(*cpu));
-                    let seconds = context.online().iter().filter(is_second);
-                    let others: Vec<String> = seconds.map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect();
-                    warn(ID, format!("{} share a core (SMT)", list.in_words()), context.evidence(&path(cpu)))
-                        .because(
-                            "Threads on the sibling take execution units and cache from the measured CPU at any time.",
-                            format!("echo 0 | sudo tee {}", others.join(" ")),
-                        )
-                        .until_boot()
-                }
-                None if context.is_guest() => {
-                    unknown(ID, "sharing of the host's cores not visible from this guest", context.evidence(&path(0)))
-                }
-                None if all_read => {
-                    let cpu = context.online().first().unwrap_or(0);
-                    not_applicable(ID, "these CPUs have no SMT", context.evidence(&path(cpu)))
-                }
-                None => unknown(ID, "state of SMT not readable", without(&active, why)),
+        _ if is_complete && context.is_guest() => {
+            unknown(ID, "sharing of the host's cores not visible from this guest", context.evidence(&list(0)))
+        }
+        Ok("0") if context.is_guest() => {
+            unknown(ID, "sharing of the host's cores not visible from this guest", answer_read())
+        }
+        Ok("0") => ok(ID, "no two CPUs share a core", answer_read()),
+        answer if is_complete => {
+            let read = context.evidence(&list(context.online().first().unwrap_or(0)));
+            match answer {
+                Ok(_) => ok(ID, "no two CPUs share a core", read),
+                Err(_) => not_applicable(ID, "these CPUs have no SMT", read),
             }
         }
+        Ok(_) => unknown(ID, "state of SMT not understood", answer_read()),
+        Err(why) => unknown(ID, "state of SMT not readable", without(&active, *why)),
     }
 }
 
@@ -324,11 +329,19 @@ fn turbo(context: &CheckContext) -> Finding {
     // Each with the value that switches turbo off.
     const FILES: [(&str, &str); 2] =
         [("sys/devices/system/cpu/intel_pstate/no_turbo", "1"), ("sys/devices/system/cpu/cpufreq/boost", "0")];
+    let flag = match cpus::turbo_flag(context.root) {
+        Ok(flag) => flag,
+        Err(why) => return unknown(ID, "flags of the processor not readable", without("proc/cpuinfo", why)),
+    };
     let Some((path, off, value)) =
         FILES.into_iter().find_map(|(path, off)| Some((path, off, context.root.read(path)?)))
     else {
         let path = FILES[1].0;
         return match context.root.try_read(path) {
+            Err(Unreadable::Absent) if let Some(Some(flag)) = flag => {
+                let read = format!("/proc/cpuinfo = flags: ... {flag} ..., {}", without(path, Unreadable::Absent));
+                unknown(ID, "the CPU has turbo frequencies, but the kernel has no switch for them", read)
+            }
             Err(Unreadable::Absent) if !context.online().is_empty() => {
                 not_applicable(ID, "no frequencies above the nominal one", without(path, Unreadable::Absent))
             }
@@ -336,6 +349,11 @@ fn turbo(context: &CheckContext) -> Finding {
         };
     };
     let read = evidence(path, &value);
+    if flag == Some(None) {
+        // Intel's driver has the switch on each processor.
+        let read = format!("/proc/cpuinfo = flags without ida, cpb, {read}");
+        return not_applicable(ID, "the CPU has no turbo frequencies", read);
+    }
     match value.as_str() {
         value if value == off => ok(ID, "no turbo frequencies", read),
         "0" | "1" => warn(ID, "turbo frequencies are on", read)
@@ -372,11 +390,14 @@ fn energy_preference(context: &CheckContext) -> Finding {
     if !saves(value) {
         return ok(ID, "the processor prefers speed", seen);
     }
+    let offered = format!("{CPU}/cpu{cpu}/cpufreq/energy_performance_available_preferences");
+    let remedy = match offers(context, &offered) {
+        true => format!("echo performance | sudo tee /{CPU}/cpu*/cpufreq/energy_performance_preference"),
+        // The lowest number prefers speed most.
+        false => format!("echo 0 | sudo tee /{CPU}/cpu*/cpufreq/energy_performance_preference"),
+    };
     warn(ID, format!("the processor saves energy ({value})"), seen)
-        .because(
-            "It raises its frequency late and lowers it early, whatever the governor is called.",
-            format!("echo performance | sudo tee /{CPU}/cpu*/cpufreq/energy_performance_preference"),
-        )
+        .because("It raises its frequency late and lowers it early, whatever the governor is called.", remedy)
         .until_boot()
 }
 

@@ -106,7 +106,16 @@ fn firmware(context: &CheckContext) -> Finding {
     };
     let Some(vendor) = processor.lines().find_map(|line| line.strip_prefix("vendor_id")?.trim().strip_prefix(": "))
     else {
-        return not_applicable(ID, "this processor has no system management mode", "/proc/cpuinfo: no vendor_id");
+        const OTHERS: [&str; 8] = ["aarch64", "arm", "riscv", "ppc", "s390", "mips", "loongarch", "sparc"];
+        let has_line = |name| processor.lines().any(|line| line.starts_with(name));
+        let arch = context.machine.arch.as_deref().unwrap_or_default();
+        // Processors of ARM and RISC-V have these lines, whatever the kernel calls the architecture.
+        let is_other =
+            OTHERS.iter().any(|other| arch.starts_with(other)) || has_line("CPU implementer") || has_line("isa");
+        return match is_other {
+            true => not_applicable(ID, "this processor has no system management mode", "/proc/cpuinfo: no vendor_id"),
+            false => unknown(ID, "vendor of the processor not readable", "/proc/cpuinfo: no vendor_id"),
+        };
     };
     if vendor != "GenuineIntel" {
         let title = "this processor does not count interruptions by the firmware; `measure noise` shows gaps";

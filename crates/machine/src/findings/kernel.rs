@@ -3,8 +3,11 @@
 use record::{Finding, FindingState, Machine};
 
 use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
-use crate::cpus;
-use crate::kernel::{DYNAMIC, FAIR_SERVERS_OFF, Preempt, has_fair_server, preempt as preempt_model};
+use crate::kernel::{
+    DEBUGFS, DYNAMIC, FAIR_SERVERS_OFF, MOUNT_DEBUGFS, Preempt, has_fair_server, lacks_debugfs,
+    preempt as preempt_model,
+};
+use crate::{Unreadable, cpus};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -162,6 +165,10 @@ fn fair_server(context: &CheckContext, id: &str) -> Finding {
         let path = format!("{}/runtime", folder(cpu));
         let runtime = match context.root.try_read(&path) {
             Ok(runtime) => runtime,
+            Err(Unreadable::Absent) if lacks_debugfs(context.root) => {
+                let title = format!("fair server not readable, because debugfs is not mounted: `{MOUNT_DEBUGFS}`");
+                return unknown(id, title, format!("/{DEBUGFS} is empty"));
+            }
             Err(why) => return unknown(id, UNREAD_SERVER, without(&path, why)),
         };
         let read = evidence(&path, &runtime);
@@ -195,7 +202,7 @@ fn timer_migration(context: &CheckContext) -> Finding {
     const PATH: &str = "proc/sys/kernel/timer_migration";
     let unread = |why| unknown(ID, "CPUs without a tick not readable", without(cpus::TICKLESS, why));
     let tickless = match cpus::tickless(context.root) {
-        Ok(_) if context.online().is_empty() => return unread(crate::Unreadable::Absent),
+        Ok(_) if context.online().is_empty() => return unread(Unreadable::Absent),
         Ok(tickless) => tickless,
         Err(why) => return unread(why),
     };
@@ -209,7 +216,7 @@ fn timer_migration(context: &CheckContext) -> Finding {
             "The kernel may move timers of a nohz_full CPU to a housekeeping CPU, whose delays then add to those of the thread.",
             "echo 0 | sudo tee /proc/sys/kernel/timer_migration",
         ).until_boot(),
-        Err(crate::Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
+        Err(Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
             not_applicable(ID, "this kernel does not migrate timers", context.evidence(PATH))
         }
         Err(why) => unknown(ID, "timer migration not readable", without(PATH, why)),
@@ -365,7 +372,7 @@ fn watchdogs(context: &CheckContext) -> Finding {
     for path in [HARD, SOFT] {
         match context.root.parsed(path, |text| text.parse().ok()) {
             Ok(value) => read.push((path, value)),
-            Err(crate::Unreadable::Absent) => {}
+            Err(Unreadable::Absent) => {}
             Err(why) => return unknown(ID, "watchdogs not readable", without(path, why)),
         }
     }

@@ -3,6 +3,8 @@
 mod board;
 mod cpu;
 mod evl;
+#[cfg(test)]
+mod false_warnings;
 mod host;
 mod irq;
 mod isolation;

@@ -62,10 +62,8 @@ pub fn by_hand(root: &Root, cpus: &CpuList) -> Vec<String> {
 
 /// The cores of `cpus` whose other threads are online.
 fn shared_cores(root: &Root, cpus: &CpuList) -> Vec<String> {
-    let online = cpus::online_cpus(root);
-    let core = |cpu: u32| topology::core_of(root, cpu).map(|core| core.intersection(&online)).unwrap_or_default();
-    let mut cores: Vec<CpuList> = cpus.iter().map(core).filter(|core| core.len() > 1).collect();
-    cores.dedup();
+    let (mut cores, _) = topology::shared_cores(root);
+    cores.retain(|core| !core.intersection(cpus).is_empty());
     let mut steps = Vec::new();
     for core in cores {
         let (own, others) = (core.intersection(cpus), core.difference(cpus));

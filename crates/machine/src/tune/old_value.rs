@@ -1,7 +1,7 @@
 //! The values that a file of a setting may have before the change. Any other value stops the setting: it could not be
 //! restored, or the file means something else than the table assumes.
 
-use super::{Context, WhyNot};
+use super::{Context, WhyNot, table::absent_file};
 use crate::{CpuList, Unreadable};
 
 /// The longest value of a file, bytes.
@@ -36,7 +36,7 @@ impl OldValue {
         let here = |reason: String| Err(WhyNot::Here(reason));
         let text = match context.root.try_read(path) {
             Ok(text) => text,
-            Err(Unreadable::Absent) => return here(format!("this machine has no /{path}")),
+            Err(Unreadable::Absent) => return Err(absent_file(context, path)),
             Err(why) => return here(format!("/{path}: {why}")),
         };
         if text.len() > VALUE_LENGTH || text.contains(char::is_control) {

@@ -13,7 +13,7 @@ use crate::{
     facts::{idle_states_of, latency_limit, usable_idle_states},
     findings::{IDLE_EXIT_LIMIT_NS, pci_devices, usb_devices},
     has_fair_server,
-    kernel::Config,
+    kernel::{Config, DEBUGFS, MOUNT_DEBUGFS, lacks_debugfs},
     nic::{NicSettings, Thread},
     shield, tasks,
 };
@@ -193,6 +193,9 @@ pub const DEFINITIONS: &[Definition] = &[
         expects: SWITCH,
         find: |context, value| {
             let is_on = switch(value, false)?;
+            if cpus::turbo_flag(context.root) == Ok(Some(None)) {
+                return Err(WhyNot::Here("the CPU has no turbo frequencies".to_owned()));
+            }
             let (path, to) = match context.root.exists(NO_TURBO) {
                 true => (NO_TURBO, !is_on),
                 false => (BOOST, is_on),
@@ -587,9 +590,17 @@ fn each_unless(
     }
     match absent {
         _ if !writes.is_empty() => Ok(writes),
-        Some(path) => Err(WhyNot::Here(format!("this machine has no /{path}"))),
+        Some(path) => Err(absent_file(context, &path)),
         None => Err(no_device(context)),
     }
+}
+
+/// The reason if a file does not exist.
+pub(super) fn absent_file(context: &Context<'_>, path: &str) -> WhyNot {
+    WhyNot::Here(match path.starts_with(DEBUGFS) && lacks_debugfs(context.root) {
+        true => format!("debugfs is not mounted: `{MOUNT_DEBUGFS}`"),
+        false => format!("this machine has no /{path}"),
+    })
 }
 
 /// The reason if there is nothing to change: it cannot be read, or the machine does not have it.
@@ -835,7 +846,7 @@ fn nic(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot>
     let settings: NicSettings = settings.parse().map_err(WhyNot::Value)?;
     let write = |&(parameter, to)| {
         let from = context.ops.nic_parameter(interface, parameter).map_err(|error| match error.kind() {
-            std::io::ErrorKind::Unsupported => {
+            std::io::ErrorKind::Unsupported if error.get_ref().is_none() => {
                 WhyNot::Here(format!("the driver of {interface} cannot change {}", parameter.name()))
             }
             _ => WhyNot::Here(format!("cannot read {} of {interface}: {error}", parameter.name())),

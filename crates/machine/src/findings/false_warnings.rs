@@ -1,0 +1,178 @@
+//! Machines that were judged wrongly, and that `check` and `tune` must judge alike.
+
+use std::fs;
+
+use record::{Finding, FindingState};
+use tempfile::TempDir;
+
+use crate::{
+    Root, facts, findings,
+    tune::{self, Need},
+};
+
+/// A machine with these files, and two CPUs.
+fn machine(files: &[(&str, &str)]) -> (TempDir, Root) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::at(folder.path());
+    for (path, text) in [("sys/devices/system/cpu/online", "0-1")].iter().chain(files) {
+        put(&root, path, text);
+    }
+    (folder, root)
+}
+
+fn put(root: &Root, path: &str, text: &str) {
+    fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+    fs::write(root.path(path), text).unwrap();
+}
+
+fn finding(root: &Root, id: &str) -> Finding {
+    findings(root, &facts(root), None, None).into_iter().find(|finding| finding.id == id).unwrap()
+}
+
+fn reason(root: &Root, id: &'static str) -> Option<String> {
+    let plan = tune::plan(root, &Need { only: vec![id], ..Need::default() }).unwrap();
+    plan.not_here.into_iter().next().map(|not| not.reason)
+}
+
+#[test]
+fn a_cpu_without_turbo_needs_no_switch() {
+    const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
+    let (_folder, root) = machine(&[(NO_TURBO, "0"), ("proc/cpuinfo", "flags\t\t: fpu ida\n")]);
+    let turbo = || finding(&root, "cpu.turbo");
+    assert_eq!((turbo().state, reason(&root, "cpu.turbo")), (FindingState::Warn, None));
+    put(&root, "proc/cpuinfo", "flags\t\t: fpu xcpb\n");
+    assert_eq!(turbo().state, FindingState::NotApplicable);
+    assert_eq!(reason(&root, "cpu.turbo").as_deref(), Some("the CPU has no turbo frequencies"));
+    // Without the switch, turbo frequencies are not known to be off.
+    fs::remove_file(root.path(NO_TURBO)).unwrap();
+    assert_eq!(turbo().state, FindingState::NotApplicable);
+    put(&root, "proc/cpuinfo", "flags\t\t: fpu cpb\n");
+    assert_eq!(turbo().state, FindingState::Unknown);
+    // Processors of ARM have no such flags.
+    put(&root, "proc/cpuinfo", "Features\t: fp asimd\n");
+    put(&root, "sys/devices/system/cpu/cpufreq/boost", "1");
+    assert_eq!((turbo().state, reason(&root, "cpu.turbo")), (FindingState::Warn, None));
+}
+
+#[test]
+fn a_frequency_is_constant_if_its_limits_are_equal() {
+    let cpufreq = |file: &str| [0, 1].map(|cpu| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}"));
+    let (_folder, root) = machine(&[]);
+    let set = |file: &str, text: &str| cpufreq(file).iter().for_each(|path| put(&root, path, text));
+    let state = || finding(&root, "cpu.governor").state;
+    for governor in ["userspace", "powersave", "schedutil"] {
+        set("scaling_governor", governor);
+        for (file, text) in [("scaling_min_freq", "800000"), ("scaling_max_freq", "1600000")] {
+            set(file, text);
+        }
+        assert_eq!(state(), FindingState::Warn, "{governor}");
+        set("scaling_min_freq", "1600000");
+        assert_eq!(state(), FindingState::Ok, "{governor}");
+        // The processor has one frequency only.
+        cpufreq("scaling_min_freq").iter().for_each(|path| fs::remove_file(root.path(path)).unwrap());
+        assert_eq!(state(), FindingState::Warn, "{governor}");
+        set("cpuinfo_min_freq", "1600000");
+        set("cpuinfo_max_freq", "1600000");
+        assert_eq!(state(), FindingState::Ok, "{governor}");
+        cpufreq("cpuinfo_min_freq").iter().for_each(|path| fs::remove_file(root.path(path)).unwrap());
+    }
+}
+
+#[test]
+fn the_remedy_names_only_a_governor_that_the_machine_offers() {
+    let cpufreq = |file: &str| [0, 1].map(|cpu| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}"));
+    let (_folder, root) = machine(&[]);
+    let set = |file: &str, text: &str| cpufreq(file).iter().for_each(|path| put(&root, path, text));
+    set("scaling_governor", "ondemand");
+    set("energy_performance_preference", "power");
+    let remedies = || ["cpu.governor", "cpu.energy_preference"].map(|id| finding(&root, id).remedy);
+    assert!(remedies().iter().all(|remedy| remedy.starts_with("echo performance | ")), "{:?}", remedies());
+    set("scaling_available_governors", "ondemand powersave");
+    set("energy_performance_available_preferences", "default power");
+    assert!(remedies()[0].contains(" tune --only cpu.frequency "), "{:?}", remedies());
+    assert!(remedies()[1].starts_with("echo 0 | "), "{:?}", remedies());
+}
+
+#[test]
+fn all_callbacks_of_rcu_run_in_threads_if_the_kernel_was_built_so() {
+    let (_folder, root) = machine(&[
+        ("sys/devices/system/cpu/isolated", "1"),
+        ("proc/cmdline", "isolcpus=1"),
+        ("proc/sys/kernel/osrelease", "6.12.0"),
+        ("boot/config-6.12.0", "CONFIG_RCU_NOCB_CPU=y\n"),
+    ]);
+    let state = || finding(&root, "cpu.rcu_callbacks").state;
+    assert_eq!(state(), FindingState::Warn);
+    put(&root, "boot/config-6.12.0", "CONFIG_RCU_NOCB_CPU=y\nCONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y\n");
+    assert_eq!(state(), FindingState::Ok);
+    put(&root, "proc/cmdline", "isolcpus=1 rcu_nocbs=0");
+    assert_eq!(state(), FindingState::Warn, "an argument replaces the default");
+}
+
+#[test]
+fn a_processor_without_vendor_has_firmware_unless_it_is_of_another_architecture() {
+    let (_folder, root) = machine(&[("proc/cpuinfo", "processor\t: 0\nflags\t: fpu\n")]);
+    let state = || finding(&root, "machine.firmware").state;
+    assert_eq!(state(), FindingState::Unknown);
+    put(&root, "proc/sys/kernel/arch", "x86_64");
+    assert_eq!(state(), FindingState::Unknown);
+    put(&root, "proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\n");
+    assert_eq!(state(), FindingState::NotApplicable);
+    put(&root, "proc/sys/kernel/arch", "riscv64");
+    put(&root, "proc/cpuinfo", "processor\t: 0\n");
+    assert_eq!(state(), FindingState::NotApplicable);
+}
+
+#[test]
+fn check_and_tune_go_by_the_same_siblings() {
+    const ACTIVE: &str = "sys/devices/system/cpu/smt/active";
+    let (_folder, root) = machine(&[(ACTIVE, "0"), ("sys/devices/system/cpu/smt/control", "on")]);
+    let siblings = |lists: [&str; 2]| {
+        for (cpu, list) in lists.iter().enumerate() {
+            put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), list);
+        }
+    };
+    let judged = || (finding(&root, "cpu.smt").state, tune::by_hand(&root, &"1".parse().unwrap()).len());
+    assert_eq!(judged(), (FindingState::Ok, 0));
+    for active in ["0", "1", "2"] {
+        put(&root, ACTIVE, active);
+        siblings(["0-1", "0-1"]);
+        assert_eq!(judged(), (FindingState::Warn, 1), "{active}");
+        siblings(["0", "1"]);
+        assert_eq!(judged(), (FindingState::Ok, 0), "{active}");
+        // The other thread of the core is offline.
+        siblings(["0,2", "1,3"]);
+        assert_eq!(judged(), (FindingState::Ok, 0), "{active}");
+    }
+    fs::remove_file(root.path(ACTIVE)).unwrap();
+    assert_eq!(judged(), (FindingState::NotApplicable, 0));
+}
+
+#[test]
+fn debugfs_that_is_not_mounted_is_named_with_its_command() {
+    const MOUNT: &str = "sudo mount -t debugfs none /sys/kernel/debug";
+    let (_folder, root) = machine(&[("proc/sys/kernel/osrelease", "6.12.0")]);
+    let texts = || {
+        let reason = reason(&root, "rt.fair_server").unwrap_or_default();
+        [finding(&root, "rt.throttling").title, reason]
+    };
+    assert!(texts().iter().all(|text| !text.contains(MOUNT)), "there is no folder for it: {:?}", texts());
+    fs::create_dir_all(root.path("sys/kernel/debug")).unwrap();
+    assert!(texts().iter().all(|text| text.contains(MOUNT)), "{:?}", texts());
+    put(&root, "sys/kernel/debug/sched/preempt", "full");
+    assert!(texts().iter().all(|text| !text.contains(MOUNT)), "it is mounted: {:?}", texts());
+}
+
+#[test]
+fn changes_of_a_recorded_machine_that_need_a_running_one_say_so() {
+    let (_folder, root) = machine(&[]);
+    let interface = Need { set: vec!["nic.settings=eth0:eee=off".parse().unwrap()], ..Need::default() };
+    let plan = tune::plan(&root, &interface).unwrap();
+    assert!(
+        plan.not_here[0].reason.contains("a recorded machine (--root) has no network cards"),
+        "{:?}",
+        plan.not_here[0]
+    );
+    let error = crate::system_ops::SystemOps::set_policy(&root, 1, "fifo:1".parse().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("a recorded machine (--root) has no threads"), "{error}");
+}
