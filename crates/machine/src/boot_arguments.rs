@@ -3,7 +3,7 @@
 
 use crate::{CpuList, Root, cpus, kernel::Config};
 
-/// Arguments of which a command line may have several.
+/// Arguments that a command line may have several times.
 const REPEATABLE: [&str; 6] = ["console", "earlycon", "hugepages", "hugepagesz", "initrd", "memmap"];
 /// The flags before the CPUs of `isolcpus`.
 const FLAGS: [&str; 3] = ["nohz", "domain", "managed_irq"];
@@ -36,7 +36,7 @@ pub(crate) fn is_repeatable(name: &str) -> bool {
 
 /// The last value of an argument on the kernel's command line, empty for one without a value.
 pub(crate) fn value<'a>(cmdline: &'a str, wanted: &str) -> Option<&'a str> {
-    let last = parts(cmdline).0.into_iter().filter(|word| is_same(name(word), wanted)).last()?;
+    let last = parts(cmdline).0.into_iter().rfind(|word| is_same(name(word), wanted))?;
     Some(last.split_once('=').map_or("", |(_, value)| value).trim_matches('"'))
 }
 

@@ -123,8 +123,8 @@ pub(crate) fn tickless(root: &Root) -> Result<CpuList, Unreadable> {
     }
 }
 
-/// True if the frequency of a CPU cannot change, because its lowest and its highest frequency are equal: those of its
-/// limits, or those that it has at all. `None` if they cannot be read.
+/// True if the frequency of a CPU cannot change, because its lowest and its highest frequency are equal: either its
+/// limits, or the range of the hardware. `None` if they cannot be read.
 pub(crate) fn has_fixed_frequency(root: &Root, cpu: u32) -> Option<bool> {
     let is_fixed = |kind: &str| {
         let file = |name: &str| format!("{CPU}/cpu{cpu}/cpufreq/{kind}_{name}_freq");

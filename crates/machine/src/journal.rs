@@ -478,7 +478,7 @@ impl Setter {
     }
 }
 
-/// The files that journals of this boot contain, each with the value that punctual wrote and with what wrote it.
+/// The files in the journals of this boot, each with the value that punctual wrote, and the command or run that wrote it.
 pub(crate) fn set_files(root: &Root) -> Vec<(String, String, Setter)> {
     let journals = journals(root).into_iter().filter_map(|(_, document)| document.ok());
     let files = |document: Document| {
@@ -543,7 +543,7 @@ pub(crate) fn restore_each(
     }
     remove_unfinished(root, &folder(root), UNFINISHED_FOR);
     if is_undone(Purpose::KeptFiles) {
-        // The caller has the right to tune, without which no other process writes there.
+        // The caller has the lock for tuning, and only its owner writes there.
         remove_unfinished(root, &permanent_folder(root), Duration::ZERO);
     }
     let done: Vec<u32> = all.iter().map(|restored: &Restored| restored.process).collect();

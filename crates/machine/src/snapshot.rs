@@ -23,8 +23,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Runs all checks, plans all settings of `tune`, and copies what they read. `names` are words to remove beside the host's
-    /// name, such as that of the user.
+    /// Runs all checks, plans all settings of `tune`, and copies the files that were read. `names` are more words to remove
+    /// than the name of the host, such as that of the user.
     #[must_use]
     pub fn of(root: &Root, names: &[String]) -> Self {
         let root = root.at_once();
@@ -206,11 +206,11 @@ fn swaps(text: &str) -> String {
     text.lines().enumerate().map(line).collect()
 }
 
-/// Removes names and identifiers. Two that differ stay different, so that no path gets the name of another one.
+/// Removes names and identifiers. Different ones stay different, so that two paths never become the same.
 struct Anonymizer<'a> {
     /// Words to remove in lower case, each with its replacement.
     names: Vec<(String, &'a str)>,
-    /// The digits of identifiers that were replaced, in the order in which they were found.
+    /// The digits of the replaced identifiers, in the order of their first occurrence.
     ids: RefCell<Vec<String>>,
 }
 
@@ -309,7 +309,7 @@ impl Anonymizer<'_> {
         run.chars().map(other).collect()
     }
 
-    /// The digits in place of those of an identifier: zeros for the first one, then its number.
+    /// The replacement for the digits of an identifier: its number, which is 0 for the first one.
     fn instead_of(&self, id: &str) -> String {
         let mut ids = self.ids.borrow_mut();
         let is_it = |known: &String| known == id || id.len() < ADDRESS && known.starts_with(id);

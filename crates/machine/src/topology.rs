@@ -45,7 +45,7 @@ pub fn core_of(root: &Root, cpu: u32) -> Option<CpuList> {
     root.parsed(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), list).ok()
 }
 
-/// The cores of which several threads are online, each once, and true if the kernel reports the core of every online CPU.
+/// The cores with several online threads, and true if the kernel reports the core of every online CPU.
 #[must_use]
 pub fn shared_cores(root: &Root) -> (Vec<CpuList>, bool) {
     let online = cpus::online_cpus(root);

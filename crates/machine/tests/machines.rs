@@ -565,7 +565,7 @@ fn plans_of_a_snapshot_are_those_of_the_machine() {
     assert!(settings.len() > 12, "{settings:?}");
 }
 
-/// What the boot loader's files have is in a snapshot, except for the values of other arguments.
+/// A snapshot contains the arguments in files of the boot loader, except for the values of unknown ones.
 #[test]
 fn a_snapshot_has_the_arguments_of_the_boot_loader() {
     let folder = tempfile::tempdir().unwrap();

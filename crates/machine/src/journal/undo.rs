@@ -256,7 +256,7 @@ fn created(ops: &dyn SystemOps, path: &str, text: &str, result: &mut PutBack) {
         let unfinished = format!("{folder}/{name}");
         match ops.remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                result.failed.push(format!("/{unfinished}: {error}"))
+                result.failed.push(format!("/{unfinished}: {error}"));
             }
             _ => {}
         }

@@ -149,7 +149,7 @@ pub(crate) fn is_created_file(path: &str) -> bool {
     matches!(path, UNIT | ENABLED | SEARCH | SEARCH_ENABLED) || of_service().is_some()
 }
 
-/// True for a folder that contains files which are created here, and for those above it.
+/// True for a folder of the files that are created here, and for the folders above it.
 pub(crate) fn is_created_folder(path: &str) -> bool {
     let is_of_service = || is_created_file(&format!("{path}/{DROP_IN}"));
     let is_above = |file: &str| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
@@ -385,7 +385,7 @@ mod tests {
         paths
     }
 
-    /// The service, the unit and its drop-in, on machines with some of the folders: reverting removes what was created and
+    /// The service, the unit and its drop-in, on machines with some of the folders: reverting removes the created files and
     /// nothing else, also after SIGKILL between any two steps, and after a second start that was killed, too.
     #[test]
     fn reverting_leaves_the_folders_as_they_were() {
