@@ -108,18 +108,17 @@ pub(crate) fn rcu_offloaded(root: &Root, cmdline: &str, config: Option<&Config>)
     by_rcu.union(&nohz_full.map(of).unwrap_or_default())
 }
 
-/// The arguments that keep other work off these CPUs, without those that the kernel was booted with: an argument counts
-/// if it has the wanted effect on these CPUs, however it is written.
-pub(crate) fn missing_isolation(root: &Root, wanted: &CpuList, others: &CpuList) -> Vec<String> {
-    let cmdline = root.read("proc/cmdline").unwrap_or_default();
+/// The arguments that keep other work off these CPUs, without those that a line of arguments has: an argument counts if it
+/// has the wanted effect on these CPUs, however it is written.
+pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, others: &CpuList) -> Vec<String> {
     let release = root.read("proc/sys/kernel/osrelease");
     let config = Config::read(root, release.as_deref());
-    let of = |name: &str| value(&cmdline, name).and_then(|value| cpus_of(root, value)).unwrap_or_default();
+    let of = |name: &str| value(line, name).and_then(|value| cpus_of(root, value)).unwrap_or_default();
     let contains = |cpus: CpuList| wanted.difference(&cpus).is_empty();
     let irqs = of("irqaffinity");
     let is_met = |argument: &str| match name(argument) {
-        "isolcpus" => contains(isolcpus(&cmdline).and_then(|value| cpus_of(root, value)).unwrap_or_default()),
-        "rcu_nocbs" => contains(rcu_offloaded(root, &cmdline, config.as_ref())),
+        "isolcpus" => contains(isolcpus(line).and_then(|value| cpus_of(root, value)).unwrap_or_default()),
+        "rcu_nocbs" => contains(rcu_offloaded(root, line, config.as_ref())),
         "irqaffinity" => !irqs.is_empty() && irqs.intersection(wanted).is_empty(),
         name => contains(of(name)),
     };
@@ -160,8 +159,7 @@ mod tests {
         put("sys/devices/system/cpu/online", "0-3");
         put("proc/sys/kernel/osrelease", "6.12.0");
         let missing = |cmdline: &str| {
-            put("proc/cmdline", cmdline);
-            missing_isolation(&root, &"2-3".parse().unwrap(), &"0-1".parse().unwrap()).join(" ")
+            missing_isolation(&root, cmdline, &"2-3".parse().unwrap(), &"0-1".parse().unwrap()).join(" ")
         };
         let all = "isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=2-3 irqaffinity=0-1";
         assert_eq!(missing("quiet -- isolcpus=2-3"), all);

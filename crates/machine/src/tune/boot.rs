@@ -1,5 +1,7 @@
 //! Arguments of the kernel. They are never written: a mistake in them can keep a machine from booting.
 
+use std::cell::RefCell;
+
 use serde::Serialize;
 
 use crate::{CpuList, Root, boot_arguments, cpus, topology};
@@ -22,11 +24,32 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     if cpus.is_empty() || others.is_empty() {
         return None;
     }
-    let arguments = boot_arguments::missing_isolation(root, cpus, &others).join(" ");
+    let cmdline = root.read("proc/cmdline").unwrap_or_default();
+    let mut arguments = boot_arguments::missing_isolation(root, &cmdline, cpus, &others);
+    // The next boot would replace what the running kernel has.
+    for line in lines(root) {
+        let of_line = boot_arguments::missing_isolation(root, &line, cpus, &others).into_iter();
+        let is_other =
+            |word: &String| !boot_arguments::replaced(&line, &[word]).is_empty() && !arguments.contains(word);
+        let other: Vec<String> = of_line.filter(is_other).collect();
+        arguments.extend(other);
+    }
     if arguments.is_empty() {
         return None;
     }
-    Some(steps_for(root, arguments))
+    Some(steps_for(root, arguments.join(" ")))
+}
+
+/// The lines of arguments in the files of boot loaders.
+fn lines(root: &Root) -> Vec<String> {
+    let lines = RefCell::new(Vec::new());
+    for path in boot_files(root) {
+        known_boot_lines(&path, &root.read(&path).unwrap_or_default(), |line| {
+            lines.borrow_mut().push(line.to_owned());
+            String::new()
+        });
+    }
+    lines.into_inner()
 }
 
 /// The steps that add these arguments to this machine's boot loader. They replace those of the same name.
@@ -159,15 +182,28 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
 /// The files with one line of arguments.
 const ONE_LINE: [&str; 3] = ["boot/firmware/cmdline.txt", "boot/cmdline.txt", "etc/kernel/cmdline"];
 
+/// The other files with arguments of the kernel, and the folders with such files.
+const OTHERS: [&str; 5] = [EXTLINUX, GRUB, "etc/default/u-boot", "boot/armbianEnv.txt", "boot/uEnv.txt"];
+const FOLDERS: [&str; 4] =
+    ["etc/default/grub.d", "boot/loader/entries", "boot/efi/loader/entries", "efi/loader/entries"];
+
 /// True for a file of a boot loader that has arguments of the kernel.
 pub(crate) fn is_boot_file(path: &str) -> bool {
-    let others = [EXTLINUX, GRUB, "etc/default/u-boot", "boot/armbianEnv.txt", "boot/uEnv.txt"];
-    let folders = ["etc/default/grub.d/", "boot/loader/entries/", "boot/efi/loader/entries/", "efi/loader/entries/"];
-    [&ONE_LINE[..], &others].concat().contains(&path) || folders.iter().any(|folder| path.starts_with(folder))
+    let is_below = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    ONE_LINE.contains(&path) || OTHERS.contains(&path) || FOLDERS.iter().any(|folder| is_below(folder))
+}
+
+fn boot_files(root: &Root) -> Vec<String> {
+    let single = ONE_LINE.iter().chain(&OTHERS).map(|path| (*path).to_owned());
+    let in_folders = FOLDERS.iter().flat_map(|folder| {
+        let names = root.list(folder).into_iter();
+        names.map(move |name| format!("{folder}/{name}"))
+    });
+    single.chain(in_folders).filter(|path| root.exists(path)).collect()
 }
 
 /// The lines of such a file with arguments of the kernel, which are cleaned.
-pub(crate) fn known_boot_lines(path: &str, text: &str, clean: fn(&str) -> String) -> String {
+pub(crate) fn known_boot_lines(path: &str, text: &str, clean: impl Fn(&str) -> String) -> String {
     if ONE_LINE.contains(&path) {
         return clean(text.lines().next().unwrap_or_default()) + "\n";
     }
@@ -400,6 +436,18 @@ mod tests {
             steps,
             ["add to the kernel's arguments in your boot loader, in place of isolcpus=1: \
                  isolcpus=managed_irq,domain,2-3"]
+        );
+    }
+
+    /// The running kernel has the arguments, but the next boot would not.
+    #[test]
+    fn values_that_the_next_boot_would_change_are_replaced() {
+        let running = ("proc/cmdline", "isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3");
+        let grub = ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"isolcpus=1 nohz_full=3,2 quiet\"\n");
+        assert_eq!(
+            steps(&[running, grub]).1[0],
+            "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"nohz_full=3,2 quiet irqaffinity=0-1 \
+             isolcpus=managed_irq,domain,2-3\""
         );
     }
 

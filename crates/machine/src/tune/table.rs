@@ -789,7 +789,11 @@ fn irq_priority(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>
         return Err(WhyNot::Value(format!("the priority of `{value}` must be 1 to 99: use {VALUES}")));
     };
     if context.root.read("proc/2/comm").as_deref() != Some("kthreadd") {
-        return Err(WhyNot::Here("the kernel's threads are not visible: run on the host".to_owned()));
+        let remedy = match context.root.is_system() {
+            true => "run on the host",
+            false => "they are not in this copy of a machine (--root)",
+        };
+        return Err(WhyNot::Here(format!("the kernel's threads are not visible: {remedy}")));
     }
     let threads = tasks::scheduled(context.root);
     let handlers: Vec<_> =
