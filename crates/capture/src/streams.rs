@@ -184,7 +184,7 @@ impl Streams {
         };
         let sent = self.all.iter().filter(|stream| is_processed(stream) == Some(false));
         let sources: Vec<Mac> = sent.map(|stream| stream.key.source).collect();
-        // The first slave sets this bit of the source address, unless it is told not to.
+        // The first slave sets this bit of the source address, unless it is configured otherwise.
         let is_of_slave = |[first, rest @ ..]: Mac| {
             first & 2 != 0 && sources.iter().any(|[sent, of_sent @ ..]| *sent == first & !2 && *of_sent == rest)
         };

@@ -47,7 +47,7 @@ struct Sample {
     value: i64,
 }
 
-/// What a time ends with.
+/// The end of a measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Context {
     Thread,

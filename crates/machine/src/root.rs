@@ -104,7 +104,7 @@ impl Root {
         self.kept().map(|kept| kept.seen.clone()).unwrap_or_default()
     }
 
-    /// What could not be read or understood since the last call, although it exists, or may exist: files, folders, links,
+    /// Everything that could not be read or understood since the last call, although it exists, or may exist: files, folders, links,
     /// and those whose existence was asked. Nothing without [`at_once`](Self::at_once).
     pub(crate) fn take_unread(&self) -> Vec<Unread> {
         self.kept().map(|mut kept| std::mem::take(&mut kept.unread)).unwrap_or_default()
@@ -216,7 +216,7 @@ impl Root {
         }
     }
 
-    /// What `parse` makes of the text of a file. The kernel ends each text with a newline, so it is not called for a file
+    /// The result of `parse` for the text of a file. The kernel ends each text with a newline, so it is not called for a file
     /// of no bytes, such as one hidden by `/dev/null`.
     ///
     /// # Errors

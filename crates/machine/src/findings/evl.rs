@@ -229,7 +229,7 @@ fn kernel_options(context: &CheckContext) -> Finding {
     }
     let Some(config) = context.config() else { return no_config(context, ID) };
     let root = context.root;
-    // What exists and cannot be read is no reason for a warning.
+    // A file that exists and cannot be read is no reason for a warning.
     let is_set = |path: &str, value: u64| match root.parsed(path, |text| text.parse::<u64>().ok()) {
         Ok(number) => number == value,
         Err(why) => why != Unreadable::Absent,
