@@ -150,7 +150,9 @@ impl ProbeThreads for Stream {
     }
 
     fn reasons(&self) -> Vec<Reason> {
-        Vec::new()
+        // A talker here sends with the listener's period.
+        let alone = self.listener.iter().filter(|_| self.talkers.is_empty());
+        alone.filter_map(Listener::other_period).collect()
     }
 
     fn caveats(&self) -> Vec<Caveat> {

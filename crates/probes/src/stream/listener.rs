@@ -11,8 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use frames::{Parsed, Tci, ethernet::TAG, parse};
-use record::{Granted, Series, SeriesKind, grouped};
+use frames::{Class, Parsed, Tci, ethernet::TAG, parse};
+use record::{Granted, Reason, Series, SeriesKind, grouped};
 use sys::{
     alloc_guard::without_allocation,
     clock::{Around, Clock, Sleeper, Wait},
@@ -246,6 +246,31 @@ impl Listener {
                 None => tracker.end_each_at(sent),
             }
         }
+    }
+
+    /// The reason if the followed stream has another period than expected: its figures would be those of the expectation.
+    pub fn other_period(&self) -> Option<Reason> {
+        let [tracker] = &self.trackers[..] else { return None };
+        let found_ns = tracker.other_period_ns().filter(|_| self.settings.named.is_empty())?;
+        let is_near = |class: &Class| found_ns.abs_diff(class.interval_ns()) < class.interval_ns() / 10;
+        let option = match [Class::A, Class::B].into_iter().find(is_near) {
+            Some(Class::A) => "--class A".to_owned(),
+            Some(Class::B) => "--class B".to_owned(),
+            None => {
+                // Three digits: the median has the resolution of a histogram.
+                let step_ns = 10_u64.pow(found_ns.ilog10().saturating_sub(2));
+                format!("--period {}us", ((found_ns + step_ns / 2) / step_ns * step_ns) as f64 / 1e3)
+            }
+        };
+        let (interface, expected_us) = (&self.settings.interface, tracker.period_ns() as f64 / 1e3);
+        Some(Reason {
+            id: "stream.other_period".to_owned(),
+            text: format!(
+                "the stream has a frame about every {:.1} us, the listener expected one every {expected_us} us",
+                found_ns as f64 / 1e3
+            ),
+            remedy: format!("punctual measure stream listen {interface} {option}"),
+        })
     }
 
     /// Frames of all streams of the talker so far.

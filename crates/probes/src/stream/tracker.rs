@@ -72,6 +72,10 @@ pub struct Tracker {
 
 /// Most streams of one talker that are counted; further ones count as other streams.
 const SIBLINGS_MAX: usize = 255;
+/// Number of intervals that show a period.
+const INTERVALS_MIN: u64 = 100;
+/// The period is another one than expected if it differs by this factor.
+const OTHER_PERIOD: f64 = 1.4;
 
 /// The counts of a stream of the same talker as the followed one.
 #[derive(Debug, Clone)]
@@ -323,6 +327,29 @@ impl Tracker {
     /// Expected time between two frames, ns.
     pub fn period_ns(&self) -> u64 {
         self.expected.period_ns
+    }
+
+    /// The usual time between two frames, if it is another one than expected, ns.
+    ///
+    /// Several frames can be read at once, and many can be lost: only if both the median and the mean of the intervals
+    /// differ, the talker sends less often. A shorter mean alone shows that it sends more often.
+    pub fn other_period_ns(&self) -> Option<u64> {
+        let span_ns = self.last_ns()?.checked_sub(self.first_ns()?)?;
+        let intervals = self.raw.total();
+        if intervals < INTERVALS_MIN {
+            return None;
+        }
+        let longer = |ns: i64, than_ns: i64| ns as f64 > than_ns as f64 * OTHER_PERIOD;
+        let expected_ns = self.expected.period_ns.cast_signed();
+        let mean_ns = span_ns / intervals.cast_signed();
+        let median_ns = self.raw.percentile(50.0)?.saturating_add_unsigned(self.expected.period_ns);
+        let other_ns =
+            match (longer(median_ns, expected_ns) && longer(mean_ns, expected_ns), longer(expected_ns, mean_ns)) {
+                (true, _) => Some(median_ns),
+                (_, true) => Some(mean_ns),
+                (false, false) => None,
+            };
+        other_ns.and_then(|ns| u64::try_from(ns).ok()).filter(|&ns| ns > 0)
     }
 
     /// When the first frame was read, ns.

@@ -51,6 +51,26 @@ fn tracked(expected: Expected, arrivals: impl IntoIterator<Item = Arrival>) -> r
 }
 
 #[test]
+fn another_period_than_the_expected_one_is_known() {
+    let found = |period_ns: u64, arrivals: &[Arrival]| {
+        let mut tracker = Tracker::new(Expected { period_ns, ..expected() });
+        arrivals.iter().for_each(|arrival| tracker.add(arrival));
+        tracker.other_period_ns()
+    };
+    let stream: Vec<Arrival> = (0..1000).map(arrival).collect();
+    assert_eq!(found(125_000, &stream), None);
+    assert_eq!(found(250_000, &stream), Some(125_000));
+    // The median has the resolution of a histogram.
+    assert!(found(62_500, &stream).is_some_and(|ns| ns.abs_diff(125_000) < 200), "{:?}", found(62_500, &stream));
+    assert_eq!(found(250_000, &stream[..50]), None, "too few");
+    // Losses alone, and frames that are read in groups, are not another period.
+    let lossy: Vec<Arrival> = (0..1000).filter(|seq| seq % 5 < 3).map(arrival).collect();
+    let grouped: Vec<Arrival> =
+        (0..1000).map(|seq| Arrival { read_ns: arrival(seq / 8 * 8 + 7).read_ns, ..arrival(seq) }).collect();
+    assert_eq!((found(125_000, &lossy), found(125_000, &grouped)), (None, None));
+}
+
+#[test]
 fn a_perfect_stream_has_no_faults() {
     let result = tracked(expected(), (0..1000).map(arrival));
     let identity = &result.identity;
