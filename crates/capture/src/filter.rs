@@ -174,6 +174,7 @@ impl Kind {
         };
         match protocol {
             Protocol::Unknown => String::new(),
+            Protocol::AvtpControl { name } => format!("AVTP {name}"),
             Protocol::Ptp { message, domain, .. } => {
                 format!("PTP {}, domain {domain}", Protocol::ptp_message(message).unwrap_or("message"))
             }

@@ -4,7 +4,7 @@ use crate::{
     Avtp, Count, Crf, Format, Head, Link, Mac, Payload, Protocol, Tci,
     avtp::CRF,
     ethernet::AVTP,
-    protocol::{of_datagram, of_ethertype, publisher},
+    protocol::{avtp_control, of_datagram, of_ethertype, publisher},
 };
 
 /// A decoded Ethernet frame.
@@ -35,7 +35,7 @@ pub struct Content {
     pub crf: Option<Crf>,
     /// The probe's payload, if our talker sent the frame.
     pub probe: Option<Payload>,
-    /// The protocol, except for AVTP.
+    /// The protocol, except for streams of AVTP.
     pub protocol: Protocol,
     /// A candidate for the number of the frame, except for AVTP.
     pub count: Option<Count>,
@@ -64,7 +64,8 @@ impl Content {
             let probe = samples_at.and_then(|at| Payload::read(content.get(at..)?));
             let is_crf = avtp.is_some_and(|avtp| avtp.subtype == CRF);
             let crf = if is_crf { Crf::read(content) } else { None };
-            return Self { redundant, avtp, crf, probe, protocol: Protocol::Unknown, count: None };
+            let protocol = if avtp.is_none() { avtp_control(content) } else { Protocol::Unknown };
+            return Self { redundant, avtp, crf, probe, protocol, count: None };
         }
         let (protocol, count) = match head.datagram {
             Some(datagram) => of_datagram(datagram.port, content),

@@ -52,6 +52,11 @@ pub enum Protocol {
         /// The port that a response is for, whose request has its number; without a port for other messages.
         requester: Publisher,
     },
+    /// Control messages of AVTP.
+    AvtpControl {
+        /// Their name: MAAP, or ADP, AECP and ACMP of AVDECC.
+        name: &'static str,
+    },
     /// PROFINET real-time data.
     Profinet {
         /// The frame id.
@@ -167,6 +172,18 @@ impl Protocol {
             _ => return None,
         })
     }
+}
+
+/// The protocol of a control message of AVTP, by its subtype (IEEE Std 1722, table 6).
+pub(crate) fn avtp_control(packet: &[u8]) -> Protocol {
+    let name = match packet.first() {
+        Some(0xfa) => "ADP",
+        Some(0xfb) => "AECP",
+        Some(0xfc) => "ACMP",
+        Some(0xfe) => "MAAP",
+        _ => return Protocol::Unknown,
+    };
+    Protocol::AvtpControl { name }
 }
 
 /// The protocol of a frame with this EtherType, and its number. `packet` follows the EtherType; `is_whole` is true if
@@ -457,6 +474,13 @@ mod tests {
         assert_eq!(of(&frame, false), (expected, None), "truncated");
         frame[..2].copy_from_slice(&[0xfe, 0xff]);
         assert_eq!(of(&frame, true).1, None, "DCP is not cyclic");
+    }
+
+    #[test]
+    fn names_the_control_messages_of_avtp() {
+        let of = |subtype: u8| avtp_control(&[subtype, 0, 0, 16]);
+        assert_eq!([of(0xfe), of(0xfa)], ["MAAP", "ADP"].map(|name| Protocol::AvtpControl { name }));
+        assert_eq!([of(0x02), of(0xfd), avtp_control(&[])], [Protocol::Unknown; 3]);
     }
 
     #[test]

@@ -103,11 +103,13 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim_end_matches("/s").trim_end_matches("ps");
-        let (number, scale) = [("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)]
+        let number = [("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)]
             .into_iter()
             .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))
-            .ok_or_else(|| "must be a number with bit, kbit, Mbit or Gbit, e.g. 7296kbit".to_owned())?;
-        let rate = number.trim().parse::<f64>().map_or(0.0, |number| number * scale);
+            .and_then(|(number, scale)| Some((number.trim().parse::<f64>().ok()?, scale)));
+        let (number, scale) =
+            number.ok_or_else(|| "must be a number with bit, kbit, Mbit or Gbit, e.g. 7296kbit".to_owned())?;
+        let rate = number * scale;
         if (1.0..=1e15).contains(&rate) {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked above")]
             let bps = rate.round() as u64;
@@ -128,6 +130,7 @@ mod tests {
         assert!("91:e0:f0:00:fe".parse::<MacAddress>().is_err());
         assert_eq!("7296kbit".parse(), Ok(Rate(7_296_000)));
         assert_eq!("2.5 Gbit/s".parse(), Ok(Rate(2_500_000_000)));
+        assert!("20mbit".parse::<Rate>().is_err_and(|error| error.contains("kbit, Mbit or Gbit")));
         assert!("0bit".parse::<Rate>().is_err() && "12".parse::<Rate>().is_err() && "NaNbit".parse::<Rate>().is_err());
         assert_eq!(parse_ethertype("0x88f7"), Ok(0x88f7));
         assert!(parse_ethertype("100").is_err() && parse_ethertype("0x5dc").is_err());
