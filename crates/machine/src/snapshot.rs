@@ -180,9 +180,13 @@ fn options(text: &str) -> String {
     kept(text, |line| line.starts_with("CONFIG_") && !line.contains('"'))
 }
 
+/// The earlier values in a variable of GRUB.
+const INHERITED: [&str; 4] =
+    ["$GRUB_CMDLINE_LINUX", "$GRUB_CMDLINE_LINUX_DEFAULT", "${GRUB_CMDLINE_LINUX}", "${GRUB_CMDLINE_LINUX_DEFAULT}"];
+
 fn arguments(text: &str) -> String {
     let word = |word: &str| match word.split_once('=') {
-        _ if word == "--" => Some(word.to_owned()),
+        _ if word == "--" || INHERITED.contains(&word) => Some(word.to_owned()),
         Some((key, _)) if ARGUMENTS.contains(&key) => Some(word.to_owned()),
         Some((key, _)) => Some(format!("{key}=removed")),
         None => ARGUMENTS.contains(&word).then(|| word.to_owned()),

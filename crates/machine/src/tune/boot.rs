@@ -137,10 +137,10 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     if root.exists(EXTLINUX) {
         let steps = match root.exists("etc/default/u-boot") {
             true => vec![
-                shell_variable(root, &["etc/default/u-boot".to_owned()], "U_BOOT_PARAMETERS", added),
+                shell_variable(root, &["etc/default/u-boot".to_owned()], "U_BOOT_PARAMETERS", added).join("\n"),
                 "sudo u-boot-update".to_owned(),
             ],
-            false => lines_with(root, EXTLINUX, "append", added),
+            false => extlinux_with(root, added),
         };
         return Some(("extlinux", steps));
     }
@@ -207,14 +207,13 @@ pub(crate) fn known_boot_lines(path: &str, text: &str, clean: impl Fn(&str) -> S
     if ONE_LINE.contains(&path) {
         return clean(text.lines().next().unwrap_or_default()) + "\n";
     }
-    const SHELL: [&str; 3] = ["GRUB_CMDLINE_LINUX_DEFAULT", "GRUB_CMDLINE_LINUX", "U_BOOT_PARAMETERS"];
+    const SHELL: [&str; 3] = [GRUB_DEFAULT, GRUB_EVERY, "U_BOOT_PARAMETERS"];
     let known = |line: &str| {
         let line = line.trim();
         let (key, rest) = line.split_once('=').unwrap_or_default();
         let (keyword, words) = line.split_once(char::is_whitespace).unwrap_or_default();
-        if SHELL.contains(&key) {
-            let ShellValue { text, quote } = ShellValue::parse(rest);
-            return Some(format!("{key}={quote}{}{quote}\n", clean(&text)));
+        if let Some(Assignment { head, value, .. }) = SHELL.iter().find_map(|name| Assignment::of(path, line, name)) {
+            return Some(Assignment::line(&head, &value, &clean(&value.text)) + "\n");
         }
         if matches!(key, "extraargs" | "cmdline") {
             return Some(format!("{key}={}\n", clean(rest)));
@@ -222,49 +221,96 @@ pub(crate) fn known_boot_lines(path: &str, text: &str, clean: impl Fn(&str) -> S
         let is_line = ["append", "options"].iter().any(|known| keyword.eq_ignore_ascii_case(known));
         is_line.then(|| format!("{keyword} {}\n", clean(words)))
     };
-    text.lines().filter_map(known).collect()
+    joined(text).lines().filter_map(known).collect()
+}
+
+/// The text of a shell's file with each continued line in one.
+fn joined(text: &str) -> String {
+    text.replace("\\\n", "")
 }
 
 const EXTLINUX: &str = "boot/extlinux/extlinux.conf";
 const GRUB: &str = "etc/default/grub";
+/// The arguments of an ordinary boot, and those of every boot.
+const GRUB_DEFAULT: &str = "GRUB_CMDLINE_LINUX_DEFAULT";
+const GRUB_EVERY: &str = "GRUB_CMDLINE_LINUX";
 
 /// The lines of the variables that GRUB's configuration is made from. The arguments are those of an ordinary boot; a value
 /// that they replace can also be among those of every boot.
 fn grub_variables(root: &Root, added: &[&str]) -> Vec<String> {
-    const EVERY_BOOT: &str = "GRUB_CMDLINE_LINUX";
     // Later files replace the variables of earlier ones.
     let mut files = vec![GRUB.to_owned()];
     let parts = root.list("etc/default/grub.d").into_iter().filter(|name| name.ends_with(".cfg"));
     files.extend(parts.map(|name| format!("etc/default/grub.d/{name}")));
-    let mut steps = vec![shell_variable(root, &files, "GRUB_CMDLINE_LINUX_DEFAULT", added)];
-    if let Some((path, value)) = last_value(root, &files, EVERY_BOOT)
-        && !boot_arguments::replaced(&value.text, added).is_empty()
-    {
-        steps.push(format!("in /{path}: {EVERY_BOOT}={}", value.without(added)));
-    }
+    let mut steps = shell_variable(root, &files, GRUB_DEFAULT, added);
+    steps.extend(in_effect(root, &files, GRUB_EVERY).iter().filter_map(|assignment| assignment.without(added)));
     steps
 }
 
-/// The lines of a file that begin with a keyword, with these arguments.
-fn lines_with(root: &Root, path: &str, keyword: &str, added: &[&str]) -> Vec<String> {
-    let text = root.read(path).unwrap_or_default();
-    let of_keyword = |line: &'_ str| {
-        let (word, rest) = line.trim().split_once(char::is_whitespace)?;
-        word.eq_ignore_ascii_case(keyword).then(|| format!("in /{path}: {word} {}", boot_arguments::with(rest, added)))
-    };
-    let mut lines: Vec<String> = text.lines().filter_map(of_keyword).collect();
-    lines.dedup();
-    if lines.is_empty() {
-        lines.push(format!("add a line to /{path}: {keyword} {}", added.join(" ")));
+/// The keyword and the rest of a line.
+fn keyword(line: &str) -> (&str, &str) {
+    let line = line.trim();
+    line.split_once(char::is_whitespace).map_or((line, ""), |(keyword, rest)| (keyword, rest.trim()))
+}
+
+/// The lines `append` of extlinux with these arguments, each with its label if there are several. One before all labels
+/// applies to those without an own line.
+fn extlinux_with(root: &Root, added: &[&str]) -> Vec<String> {
+    let text = root.read(EXTLINUX).unwrap_or_default();
+    let mut default = None;
+    let mut entries: Vec<(Option<&str>, Option<(&str, &str)>)> = vec![(None, None)];
+    for line in text.lines() {
+        let (word, rest) = keyword(line);
+        match word.to_ascii_lowercase().as_str() {
+            "default" => default = Some(rest),
+            "label" => entries.push((Some(rest), None)),
+            "append" => entries.last_mut().into_iter().for_each(|(_, append)| *append = Some((word, rest))),
+            _ => {}
+        }
     }
+    let has_common = entries.first().is_some_and(|(_, append)| append.is_some());
+    let has_several = entries.len() > 2;
+    let of_label = |label: &Option<&str>| match label {
+        Some(label) if has_several => format!(", label {label}"),
+        _ => String::new(),
+    };
+    let line = |(label, append): &(Option<&str>, Option<(&str, &str)>)| match append {
+        Some((word, rest)) => {
+            Some(format!("in /{EXTLINUX}{}: {word} {}", of_label(label), boot_arguments::with(rest, added)))
+        }
+        None if !has_common && label.is_some() && (*label == default || !has_several) => {
+            Some(format!("add a line to /{EXTLINUX}{}: append {}", of_label(label), added.join(" ")))
+        }
+        None => None,
+    };
+    let lines: Vec<String> = entries.iter().filter_map(line).collect();
+    match lines.is_empty() {
+        true => vec![format!("add a line to /{EXTLINUX}: append {}", added.join(" "))],
+        false => lines,
+    }
+}
+
+/// The lines `options` of an entry of systemd-boot, which joins them: the last one gets the arguments, and values that they
+/// replace are left out of the others.
+fn options_with(root: &Root, path: &str, added: &[&str]) -> Vec<String> {
+    let text = root.read(path).unwrap_or_default();
+    let options: Vec<(&str, &str)> =
+        text.lines().map(keyword).filter(|(word, _)| word.eq_ignore_ascii_case("options")).collect();
+    let Some(((word, last), earlier)) = options.split_last() else {
+        return vec![format!("add a line to /{path}: options {}", added.join(" "))];
+    };
+    let is_changed = |(_, rest): &&(&str, &str)| !boot_arguments::replaced(rest, added).is_empty();
+    let earlier = earlier.iter().filter(is_changed);
+    let mut lines: Vec<String> =
+        earlier.map(|(word, rest)| format!("in /{path}: {word} {}", boot_arguments::without(rest, added))).collect();
+    lines.push(format!("in /{path}: {word} {}", boot_arguments::with(last, added)));
     lines
 }
 
 /// The lines of the entries of systemd-boot.
 fn entries_with(root: &Root, folder: &str, added: &[&str]) -> Vec<String> {
     let names = root.list(folder).into_iter().filter(|name| name.ends_with(".conf"));
-    let entries: Vec<String> =
-        names.flat_map(|name| lines_with(root, &format!("{folder}/{name}"), "options", added)).collect();
+    let entries: Vec<String> = names.flat_map(|name| options_with(root, &format!("{folder}/{name}"), added)).collect();
     match entries.is_empty() {
         true => vec![format!("in the line `options` of /{folder}/*.conf, each once: {}", added.join(" "))],
         false => entries,
@@ -310,31 +356,76 @@ impl ShellValue {
         };
         Self { text: text[1..].split(ends).next().unwrap_or_default().to_owned(), quote }
     }
+}
+
+/// An assignment of a shell variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Assignment {
+    path: String,
+    /// The text before the value: `NAME=`, `export NAME+=`.
+    head: String,
+    value: ShellValue,
+    /// True if its value contains the one before.
+    inherits: bool,
+}
+
+impl Assignment {
+    /// The assignment of this variable in a line.
+    fn of(path: &str, line: &str, name: &str) -> Option<Self> {
+        let line = line.trim();
+        let plain = line.strip_prefix("export ").map_or(line, str::trim_start).strip_prefix(name)?;
+        let value = plain.strip_prefix("+=").or_else(|| plain.strip_prefix('='))?;
+        let head = &line[..line.len() - value.len()];
+        let value = ShellValue::parse(value);
+        let contains_itself = || {
+            let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            value.text.contains(&format!("${{{name}}}")) || value.text.split(&format!("${name}")).skip(1).any(is_end)
+        };
+        let inherits = head.ends_with("+=") || (value.quote == '"' && contains_itself());
+        Some(Self { path: path.to_owned(), head: head.to_owned(), value, inherits })
+    }
+
+    /// The line with this value. A part that is appended begins with a blank.
+    fn line(head: &str, value: &ShellValue, text: &str) -> String {
+        let blank = if head.ends_with("+=") && !text.is_empty() { " " } else { "" };
+        format!("{head}{0}{blank}{text}{0}", value.quote)
+    }
 
     fn with(&self, added: &[&str]) -> String {
-        format!("{0}{1}{0}", self.quote, boot_arguments::with(&self.text, added))
+        let text = boot_arguments::with(&self.value.text, added);
+        format!("in /{}: {}", self.path, Self::line(&self.head, &self.value, &text))
     }
 
-    fn without(&self, added: &[&str]) -> String {
-        format!("{0}{1}{0}", self.quote, boot_arguments::without(&self.text, added))
+    /// The line without the arguments that others replace; `None` if it has none of them.
+    fn without(&self, added: &[&str]) -> Option<String> {
+        let text = boot_arguments::without(&self.value.text, added);
+        let is_changed = !boot_arguments::replaced(&self.value.text, added).is_empty();
+        is_changed.then(|| format!("in /{}: {}", self.path, Self::line(&self.head, &self.value, &text)))
     }
 }
 
-/// The last line `NAME=VALUE` of these files: the path, and the value.
-fn last_value(root: &Root, files: &[String], name: &str) -> Option<(String, ShellValue)> {
-    let of_file = |path: &String| {
-        let text = root.read(path)?;
-        let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
-        Some((path.clone(), ShellValue::parse(values.next_back()?)))
+/// The assignments that make the value of a variable, in their order: the last one, and those before it whose value it
+/// contains.
+fn in_effect(root: &Root, files: &[String], name: &str) -> Vec<Assignment> {
+    let mut all: Vec<Assignment> = Vec::new();
+    for path in files {
+        let text = joined(&root.read(path).unwrap_or_default());
+        all.extend(text.lines().filter_map(|line| Assignment::of(path, line, name)));
+    }
+    let first = all.iter().rposition(|assignment| !assignment.inherits).unwrap_or(0);
+    all.split_off(first.min(all.len()))
+}
+
+/// The new lines of files of shell variables.
+fn shell_variable(root: &Root, files: &[String], name: &str, added: &[&str]) -> Vec<String> {
+    let all = in_effect(root, files, name);
+    let Some((last, earlier)) = all.split_last() else {
+        let path = files.first().map_or("", |path| path);
+        return vec![format!("in /{path}: {name}=\"{}\"", added.join(" "))];
     };
-    files.iter().rev().find_map(of_file)
-}
-
-/// The new line of files of shell variables.
-fn shell_variable(root: &Root, files: &[String], name: &str, added: &[&str]) -> String {
-    let none = || (files.first().cloned().unwrap_or_default(), ShellValue::parse(""));
-    let (path, value) = last_value(root, files, name).unwrap_or_else(none);
-    format!("in /{path}: {name}={}", value.with(added))
+    let mut lines: Vec<String> = earlier.iter().filter_map(|assignment| assignment.without(added)).collect();
+    lines.push(last.with(added));
+    lines
 }
 
 /// The new line of a file of U-Boot variables, whose values end with the line.
@@ -502,6 +593,73 @@ mod tests {
         ] {
             assert!((printed(&files) + "\n").contains(&expected), "{expected}\n{}", printed(&files));
         }
+    }
+
+    /// Values of a shell's variable that contain earlier ones, continued lines, and entries of boot loaders with several
+    /// lines or none.
+    #[test]
+    fn each_assignment_that_is_in_effect_has_its_line() {
+        let printed = |files: &[(&str, &str)]| {
+            let mut steps = steps(files).1;
+            steps.retain(|step| step.starts_with("in /") || step.starts_with("add "));
+            steps
+        };
+        let grub: fn(&str) -> (&str, &str) = |text| ("etc/default/grub", text);
+        let part: fn(&str) -> (&str, &str) = |text| ("etc/default/grub.d/50.cfg", text);
+        let old = grub("GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=1 nohz_full=1\"\n");
+        for own in ["$GRUB_CMDLINE_LINUX_DEFAULT", "${GRUB_CMDLINE_LINUX_DEFAULT}"] {
+            let inherits = format!("GRUB_CMDLINE_LINUX_DEFAULT=\"{own} mitigations=off\"\n");
+            assert_eq!(
+                printed(&[old, part(&*inherits)]),
+                [
+                    "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"".to_owned(),
+                    format!(
+                        "in /etc/default/grub.d/50.cfg: GRUB_CMDLINE_LINUX_DEFAULT=\"{own} mitigations=off {ALL}\""
+                    ),
+                ]
+            );
+        }
+        // In single quotes, the value has a dollar sign; another variable is not this one.
+        let literal = part("GRUB_CMDLINE_LINUX_DEFAULT='$GRUB_CMDLINE_LINUX_DEFAULT'\n");
+        let other = part("GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT_OLD\"\n");
+        assert_eq!((printed(&[old, literal]).len(), printed(&[old, other]).len()), (1, 1));
+        assert_eq!(
+            printed(&[
+                grub(
+                    "GRUB_CMDLINE_LINUX=\"a=1 irqaffinity=0\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet \\\n splash isolcpus=1\"\n"
+                ),
+                part(
+                    "export GRUB_CMDLINE_LINUX=\"${GRUB_CMDLINE_LINUX} nohz_full=3\"\nGRUB_CMDLINE_LINUX_DEFAULT+=\" ro\"\n"
+                ),
+            ]),
+            [
+                "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet splash\"".to_owned(),
+                format!("in /etc/default/grub.d/50.cfg: GRUB_CMDLINE_LINUX_DEFAULT+=\" ro {ALL}\""),
+                "in /etc/default/grub: GRUB_CMDLINE_LINUX=\"a=1\"".to_owned(),
+                "in /etc/default/grub.d/50.cfg: export GRUB_CMDLINE_LINUX=\"${GRUB_CMDLINE_LINUX}\"".to_owned(),
+            ]
+        );
+        let extlinux = |text| printed(&[("boot/extlinux/extlinux.conf", text)]);
+        assert_eq!(
+            extlinux("default b\nlabel a\n  append ro nohz_full=1\nlabel b\n  linux /b\n"),
+            [
+                format!("in /boot/extlinux/extlinux.conf, label a: append ro {ALL}"),
+                format!("add a line to /boot/extlinux/extlinux.conf, label b: append {ALL}"),
+            ]
+        );
+        assert_eq!(
+            extlinux("append quiet\ndefault b\nlabel a\nlabel b\n"),
+            [format!("in /boot/extlinux/extlinux.conf: append quiet {ALL}")],
+            "for all labels"
+        );
+        let entry = ("efi/loader/entries/a.conf", "title x\noptions ro nohz_full=1\noptions quiet\n");
+        assert_eq!(
+            printed(&[("efi/loader/loader.conf", ""), entry]),
+            [
+                "in /efi/loader/entries/a.conf: options ro".to_owned(),
+                format!("in /efi/loader/entries/a.conf: options quiet {ALL}"),
+            ]
+        );
     }
 
     /// The command for U-Boot's environment, executed with a false environment.
