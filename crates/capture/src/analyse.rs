@@ -10,7 +10,7 @@ use record::{Capture, CaptureClock, CapturedPeriod, Caveat, PeriodSource, Series
 use crate::{
     CaptureError, Filter, Interface, Reader,
     bursts::Bursts,
-    caveats::{self, FileSummary, IncompleteFrames},
+    caveats::{self, End, FileSummary, IncompleteFrames},
     convert::nearest,
     filter::{Key, Kind},
     fit::{self, Grid},
@@ -119,7 +119,7 @@ pub fn analyse<R: Read>(
     let records = streams.to_records(&tracked);
     let stream = streams.all.swap_remove(index);
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
-    let last_ns = stream.last_ns;
+    let (last_number, last_ns) = (stream.last_number, stream.last_ns);
     let (reference, period) = reference(&stream, tracked.swap_remove(index), records.len(), &file, options)?;
     let measure = second_pass(&mut opened()?, &options.filter, &by_source, key, Measure::new(reference))?;
     let (mut capture, series) = measure.finish(Capture {
@@ -129,7 +129,7 @@ pub fn analyse<R: Read>(
         streams: order.iter().map(|&index| records[index].clone()).collect(),
         left_out: streams.left_out,
         stream: records[index].clone(),
-        ended_before_ns: file.ended_before_ns(key.interface, last_ns, period.nominal_ns),
+        ended_before_ns: file.ended_before_ns(key.interface, last_number, last_ns, period.nominal_ns),
         period,
         dropped: file.interfaces.get(key.interface as usize).and_then(|interface| interface.dropped),
         ..Capture::default()
@@ -153,13 +153,15 @@ fn first_pass(
 ) -> Result<(FileSummary, Streams), CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut streams = Streams::new(by_source);
-    let mut last_ns = Vec::new();
+    let mut ends: Vec<Option<End>> = Vec::new();
     while let Some(packet) = reader.next()? {
         let interface = packet.interface as usize;
-        if last_ns.len() <= interface {
-            last_ns.resize(interface + 1, None);
+        if ends.len() <= interface {
+            ends.resize(interface + 1, None);
         }
-        last_ns[interface] = last_ns[interface].max(packet.at_ns);
+        if let Some(at_ns) = packet.at_ns {
+            ends[interface].get_or_insert(End::new(packet.number, at_ns)).add(packet.number, at_ns);
+        }
         streams.add(&packet, options);
     }
     let file = FileSummary {
@@ -167,7 +169,7 @@ fn first_pass(
         format: reader.format(),
         cut_at: reader.cut_at(),
         interfaces: reader.interfaces().to_vec(),
-        last_ns,
+        ends,
     };
     Ok((file, streams))
 }

@@ -12,8 +12,59 @@ pub(crate) struct FileSummary {
     pub(crate) format: &'static str,
     pub(crate) cut_at: Option<u64>,
     pub(crate) interfaces: Vec<Interface>,
-    /// The latest timestamp of each interface, ns; `None` without any.
-    pub(crate) last_ns: Vec<Option<i64>>,
+    /// The end of each interface; `None` without a timestamp.
+    pub(crate) ends: Vec<Option<End>>,
+}
+
+/// A clock that goes back by more than this was set, ns. Less can be the order in which a card delivers its frames.
+const SET_BACK_NS: i64 = 1_000_000;
+
+/// The last frames of an interface.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    /// The latest timestamp since the clock was last set back, ns.
+    last_ns: i64,
+    /// Number of the last frame in the file.
+    number: u64,
+    set: Option<SetBack>,
+}
+
+/// A frame before which the clock of the capture was set back.
+#[derive(Debug, Clone, Copy)]
+struct SetBack {
+    number: u64,
+    /// The latest timestamp before it, and the one of the frame, ns.
+    before_ns: i64,
+    after_ns: i64,
+}
+
+impl End {
+    /// The end of an interface whose first frame has this number and timestamp.
+    pub(crate) fn new(number: u64, at_ns: i64) -> Self {
+        Self { last_ns: at_ns, number, set: None }
+    }
+
+    /// Adds the next frame.
+    #[inline]
+    pub(crate) fn add(&mut self, number: u64, at_ns: i64) {
+        self.number = number;
+        if at_ns >= self.last_ns {
+            self.last_ns = at_ns;
+        } else if self.last_ns.saturating_sub(at_ns) > SET_BACK_NS {
+            self.set = Some(SetBack { number, before_ns: self.last_ns, after_ns: at_ns });
+            self.last_ns = at_ns;
+        }
+    }
+
+    /// Time from a frame with this number and timestamp to the end, ns.
+    fn after_ns(&self, number: u64, at_ns: i64) -> i64 {
+        match self.set.filter(|set| number < set.number) {
+            Some(SetBack { before_ns, after_ns, .. }) => {
+                before_ns.saturating_sub(at_ns).saturating_add(self.last_ns.saturating_sub(after_ns))
+            }
+            None => self.last_ns.saturating_sub(at_ns),
+        }
+    }
 }
 
 /// Counts of frames with incomplete information.
@@ -31,12 +82,16 @@ const OTHERS_SILENT_NS: i64 = 100_000_000;
 const OTHERS_SILENT_PERIODS: i64 = 10;
 
 impl FileSummary {
-    /// Time from the end of a stream at `last_ns` to that of the capture, ns; 0 if the stream lasted to the end.
-    pub(crate) fn ended_before_ns(&self, interface: u32, last_ns: i64, period_ns: u64) -> u64 {
+    /// Time from the end of a stream to that of the capture, ns; 0 if the stream lasted to the end. The last frame of the
+    /// stream has this number and timestamp.
+    pub(crate) fn ended_before_ns(&self, interface: u32, number: u64, last_ns: i64, period_ns: u64) -> u64 {
         let periods_ns = |periods| period_ns.cast_signed().saturating_mul(periods);
-        let after_ns = |end_ns: Option<i64>| end_ns.map_or(0, |end_ns| end_ns.saturating_sub(last_ns));
-        let own_ns = after_ns(self.last_ns.get(interface as usize).copied().flatten());
-        let others_ns = after_ns(self.last_ns.iter().copied().flatten().max());
+        let own_ns =
+            self.ends.get(interface as usize).copied().flatten().map_or(0, |end| end.after_ns(number, last_ns));
+        // The last frames of an interface can be older than the stream's although their timestamps are later, if the clock was
+        // set back.
+        let later = self.ends.iter().flatten().filter(|end| end.number > number);
+        let others_ns = later.map(|end| end.last_ns.saturating_sub(last_ns)).max().unwrap_or(0).max(own_ns);
         if others_ns > OTHERS_SILENT_NS.max(periods_ns(OTHERS_SILENT_PERIODS)) {
             others_ns.unsigned_abs()
         } else if own_ns > periods_ns(SILENT_PERIODS) {

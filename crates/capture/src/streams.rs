@@ -55,6 +55,8 @@ pub(crate) struct Stream {
     pub(crate) bytes: u64,
     pub(crate) first_ns: Option<i64>,
     pub(crate) last_ns: i64,
+    /// The number of its last frame in the file.
+    pub(crate) last_number: u64,
     /// Priority code point of its first frame, if tagged.
     pub(crate) pcp: Option<u8>,
     /// Length of its longest frame, bytes.
@@ -241,6 +243,7 @@ impl Stream {
             bytes: 0,
             first_ns: None,
             last_ns: 0,
+            last_number: 0,
             pcp,
             longest: 0,
             truncated: 0,
@@ -268,7 +271,7 @@ impl Stream {
             return;
         };
         let first_ns = *self.first_ns.get_or_insert(at_ns);
-        self.last_ns = at_ns;
+        (self.last_number, self.last_ns) = (packet.number, at_ns);
         self.track.add(packet.number, Contained::of(content), at_ns.saturating_sub(first_ns));
     }
 

@@ -995,3 +995,32 @@ fn a_wrong_period_does_not_change_the_losses_of_numbered_frames() {
         }
     }
 }
+
+/// The last stamps before the clock was set back are later than those of the end.
+#[test]
+fn a_set_clock_does_not_end_a_stream() {
+    for (from, step_ns) in [(5_000, -3_600_000_000_000), (9_900, -5_000_000_000), (9_900, -50_000_000)] {
+        // The stream that is analysed ends so many frames before the other one, or with it.
+        for missing in [0, 60, 1_000] {
+            let is_kept = |n: usize| n < 10_000 - missing;
+            let set = |frames: Vec<Seen>| {
+                let moved = |(n, seen): (usize, Seen)| {
+                    let at_ns = seen.at_ns.wrapping_add_signed(if n < from { 0 } else { step_ns });
+                    Seen { at_ns, ..seen }
+                };
+                frames.into_iter().enumerate().map(moved).collect::<Vec<_>>()
+            };
+            let (own, other) = (set(Talker::plain(1).steady(10_000)), set(Talker::plain(2).steady(10_000)));
+            let both = own.into_iter().zip(other).enumerate();
+            let frames: Vec<Seen> = both
+                .flat_map(|(n, (own, other))| Some(own).filter(|_| is_kept(n)).into_iter().chain([other]))
+                .collect();
+            let options = Options { analysed: Some(support::stream(1).stream_id), ..OPTIONS };
+            let ended_ns = analysed(&frames, true, &options).capture.ended_before_ns as i64;
+            let expected_ns = missing as i64 * PERIOD_NS;
+            // Across the step, the interval of one frame is not known.
+            assert!((ended_ns - expected_ns).abs() <= PERIOD_NS + 500, "{from} {step_ns} {missing}: {ended_ns}");
+            assert_eq!(ended_ns == 0, missing == 0, "{from} {step_ns} {missing}: {ended_ns}");
+        }
+    }
+}
