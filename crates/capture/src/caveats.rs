@@ -153,6 +153,11 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     resolution(capture, file).into_iter().for_each(|text| add("resolution", text));
     let of_steps = steps(capture);
     of_steps.into_iter().for_each(|text| add("steps", text));
+    if capture.is_numbered() && capture.lost.is_none() {
+        let text = "the number of lost frames is not known: their numbers, modulo 256, do not show how many were lost where the \
+                    time changed";
+        add("numbers", text.into());
+    }
     if let Some(why) = &capture.lateness_unknown {
         add("lateness", format!("the lateness of the frames is not known: {why}"));
     }

@@ -333,8 +333,19 @@ impl Numbers {
                 Some(ahead.cast_signed())
             }
             (_, Some(behind)) => Some(-behind.cast_signed()),
+            (Some(ahead), None) if self.is_lost_at_set(newest, ahead, around, at_ns) => Some(ahead.cast_signed()),
             _ => None,
         }
+    }
+
+    /// True if the clock of the capture was set back before this frame, and the frames between the newest one and this one, so
+    /// far ahead, were lost: the time of the media advanced by as many, or they are few.
+    fn is_lost_at_set(&self, newest: Newest, ahead: u64, around: Around, at_ns: i64) -> bool {
+        let is_continued = match self.media_frames(newest, around.media) {
+            Some(frames) => ahead == frames && ahead < around.frames / 2,
+            None => ahead <= BEHIND_MAX.min(around.frames / 8),
+        };
+        is_continued && self.slots_between(newest.at_ns, at_ns) < -1.0
     }
 
     /// The number of times that `ahead` frames, and so many times `frames`, passed, if exactly the time for them did. If it did

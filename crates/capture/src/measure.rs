@@ -235,6 +235,7 @@ impl Measure {
             (skipped, skips) = (skipped + sequence.lost, skips + sequence.losses);
         }
         let surplus = sequence.surplus + lateness.surplus;
+        let by_number = |count: u64| (!sequence.lost_unknown).then_some(count);
         let resolution_ns = reference.resolution_ns;
         let first_ns = self.first_ns.unwrap_or(0);
         let series = Series {
@@ -274,9 +275,9 @@ impl Measure {
             skips: Some(skips),
             worst_late: late.largest.into_vec(),
             numbered_by: self.numbered_by,
-            lost: Some(sequence.lost),
-            losses: Some(sequence.losses),
-            longest_loss: Some(sequence.longest_loss),
+            lost: by_number(sequence.lost),
+            losses: by_number(sequence.losses),
+            longest_loss: by_number(sequence.longest_loss),
             duplicates: Some(sequence.duplicates),
             reordered: Some(sequence.reordered),
             too_late: Some(sequence.too_late),

@@ -46,6 +46,8 @@ pub(crate) struct Rates {
     last_but_one: (i64, i64),
     /// The sum of the times by which a frame was earlier than the one before, ns: the clock of the capture was set.
     back_ns: i64,
+    /// The frames that were lost there: their time is not known.
+    lost_there: i64,
 }
 
 /// Its index is not two before that of any frame.
@@ -53,7 +55,15 @@ const NO_FRAME: (i64, i64) = (i64::MIN, i64::MIN);
 
 impl Default for Rates {
     fn default() -> Self {
-        Self { samples: Vec::new(), mask: 0, first: None, last: NO_FRAME, last_but_one: NO_FRAME, back_ns: 0 }
+        Self {
+            samples: Vec::new(),
+            mask: 0,
+            first: None,
+            last: NO_FRAME,
+            last_but_one: NO_FRAME,
+            back_ns: 0,
+            lost_there: 0,
+        }
     }
 }
 
@@ -73,13 +83,15 @@ impl Rates {
     #[inline]
     pub(crate) fn add(&mut self, frame: u64, index: i64, at_ns: i64) {
         let (before_index, before_ns) = self.last_but_one;
-        let (_, last_ns) = self.last;
+        let (last_index, last_ns) = self.last;
         (self.last_but_one, self.last) = (self.last, (index, at_ns));
         if self.first.is_none() {
             self.first = Some(self.last);
         }
         if at_ns < last_ns {
             self.back_ns = self.back_ns.saturating_add(last_ns.saturating_sub(at_ns));
+            let lost = index.saturating_sub(last_index).saturating_sub(1).max(0);
+            self.lost_there = self.lost_there.saturating_add(lost);
         }
         if spread(index) & self.mask == 0 && index.wrapping_sub(before_index) == 2 {
             self.keep(Sample { frame, index, at_ns, interval_ns: at_ns.saturating_sub(before_ns) as f64 / 2.0 });
@@ -107,7 +119,7 @@ impl Rates {
     /// The mean interval, ns; `None` with fewer than two frames.
     pub(crate) fn mean_ns(&self) -> Option<f64> {
         let (first, (index, at_ns)) = (self.first?, self.last);
-        mean_ns(first, (index, at_ns.saturating_add(self.back_ns)))
+        mean_ns(first, (index.saturating_sub(self.lost_there), at_ns.saturating_add(self.back_ns)))
     }
 
     /// The change of the period that divides the stream best, if both of its parts have one. Stamps have this resolution. With

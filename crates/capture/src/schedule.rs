@@ -129,6 +129,17 @@ impl Schedule {
         self.late_after_newest_ns(index, at_ns) < slots * self.period_ns
     }
 
+    /// True if a frame at `at_ns` was captured more than a period before the newest one. The next frame has this index.
+    #[inline]
+    pub(crate) fn goes_back(&self, index: i64, at_ns: i64) -> bool {
+        self.late_after_newest_ns(index, at_ns) < -2.0 * self.period_ns
+    }
+
+    /// The slots from one time to another.
+    pub(crate) fn slots_between(&self, from_ns: i64, to_ns: i64) -> i64 {
+        self.slots(to_ns.saturating_sub(from_ns) as f64)
+    }
+
     #[inline]
     fn late_after_newest_ns(&self, index: i64, at_ns: i64) -> f64 {
         at_ns as f64 - self.newest_base_ns - index as f64 * self.period_ns

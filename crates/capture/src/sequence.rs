@@ -31,6 +31,10 @@ const OVERTAKES: u64 = 32;
 const SILENCE: f64 = 128.0;
 /// After this many slots, the error of the elapsed slots is a large part of 256, so that 8-bit numbers show nothing.
 const SILENCE_MAX: i64 = 16_000;
+/// Frames of a run are at most so many slots away from those of their numbers, if the frames before it do not matter.
+const APART_MAX: i64 = 2;
+/// A talker that restarts usually begins with 0. The first number that arrives is below this.
+const BEGINS_BELOW: u8 = 32;
 
 /// A frame without a number is a second one of a slot if it is this part of the period before the next slot.
 const SECOND: f64 = 0.5;
@@ -105,6 +109,15 @@ struct Held {
     low: u8,
 }
 
+/// The frames lost before one on another clock: the clock of the capture was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LostAtSet {
+    /// So many, because the number is so far ahead.
+    Ahead(u64),
+    /// The number does not show how many.
+    Unknown,
+}
+
 /// A frame of another run than the present one.
 #[derive(Debug, Clone, Copy)]
 struct OfRun {
@@ -155,6 +168,8 @@ pub(crate) struct Sequence {
     pub(crate) lost: u64,
     pub(crate) losses: u64,
     pub(crate) longest_loss: u64,
+    /// True if frames were lost where their number cannot be known.
+    pub(crate) lost_unknown: bool,
     pub(crate) duplicates: u64,
     pub(crate) reordered: u64,
     pub(crate) too_late: u64,
@@ -185,6 +200,7 @@ impl Sequence {
             lost: 0,
             losses: 0,
             longest_loss: 0,
+            lost_unknown: false,
             duplicates: 0,
             reordered: 0,
             too_late: 0,
@@ -360,6 +376,9 @@ impl Sequence {
         if let Some(lost) = lost {
             return Some(self.next.saturating_add(lost));
         }
+        if self.may_be_set_back(held) {
+            return None;
+        }
         // A frame that was missing, or a duplicate, because the slot of the next frame has not come.
         let behind = self.behind(ahead);
         let is_missing = ahead > 0 && !self.is_seen(behind) && after_newest <= 0;
@@ -384,7 +403,15 @@ impl Sequence {
         let by_time = self.lost_by_time(first, last).filter(|_| !overtaken);
         let lost = ahead.cast_signed();
         let is_close = ahead <= OVERTAKES && (lost <= room || lost == room + 1 && overtaken);
-        let number = if let Some(lost) = by_time {
+        let at_set = self.lost_at_set(first, &rest);
+        let number = if let Some(LostAtSet::Ahead(lost)) = at_set {
+            if self.may_be_set_back(first) {
+                self.schedule.restart();
+            }
+            Some(self.next.saturating_add(lost))
+        } else if at_set.is_some() {
+            None
+        } else if let Some(lost) = by_time {
             Some(self.next.saturating_add(lost))
         } else if ahead == 0 || is_close && room <= SILENCE_MAX {
             Some(self.next.saturating_add(ahead))
@@ -399,10 +426,51 @@ impl Sequence {
             None => {
                 self.flush_seen();
                 self.restart(FIRST | u64::from(first.low));
-                self.assign(first.frame, first.at_ns, self.next, true, place);
+                let is_set = at_set.is_some();
+                self.lost_unknown |= is_set;
+                if is_set {
+                    self.schedule.restart();
+                }
+                self.assign(first.frame, first.at_ns, self.next, !is_set, place);
             }
         }
         rest.into_iter().for_each(|held| self.add_eight(held, place));
+    }
+
+    /// The frames lost before `first`, if it and `rest` continue the numbers on a clock that was set; `None` if they do not,
+    /// or if the clock was not set.
+    fn lost_at_set(&self, first: Held, rest: &[Held]) -> Option<LostAtSet> {
+        let (ahead, room) = (self.ahead(first), self.room_after_newest(first));
+        let few = |most: u64| if ahead < most { LostAtSet::Ahead(ahead) } else { LostAtSet::Unknown };
+        let lost = if self.may_be_set_back(first) {
+            // A talker that restarts does not set the clock of the capture.
+            few(WINDOW / 2)
+        } else if room > SILENCE_MAX && (ahead <= OVERTAKES || first.low >= BEGINS_BELOW) {
+            few(OVERTAKES + 1)
+        } else if ahead > 0 && (ahead.cast_signed() - room).unsigned_abs() <= ahead / 4 {
+            LostAtSet::Ahead(ahead)
+        } else {
+            return None;
+        };
+        self.keeps_time(first, rest).then_some(lost)
+    }
+
+    /// True if this frame is earlier than the newest one, so that the clock of the capture may have been set back. It was not if
+    /// the number is as far behind: then an earlier part of the stream is in the file again.
+    fn may_be_set_back(&self, held: Held) -> bool {
+        let behind = (WINDOW - self.ahead(held)).cast_signed();
+        let is_again = (self.room_after_newest(held) + behind).abs() <= 1 + self.schedule.uneven;
+        self.schedule.goes_back(self.index(self.next), held.at_ns) && !is_again
+    }
+
+    /// True if most of the frames `rest` are as far from `first` by their times as by their numbers.
+    fn keeps_time(&self, first: Held, rest: &[Held]) -> bool {
+        let keeps_time = |other: &&Held| {
+            let frames = i64::from(other.low.wrapping_sub(first.low));
+            let slots = self.schedule.slots_between(first.at_ns, other.at_ns);
+            frames <= FOLLOWING_MAX && (slots - frames).abs() <= APART_MAX + self.schedule.uneven
+        };
+        2 * rest.iter().filter(keeps_time).count() > rest.len()
     }
 
     /// The number of lost frames before `first` if it fits the time that passed until `first` and until `last`. After

@@ -184,7 +184,7 @@ impl Track {
             intervals: self.intervals,
             numbered: slots.numbered,
             changes_state: self.counter.as_ref().is_some_and(Counter::changes_state),
-            lost: slots.numbered.then_some(slots.sequence.lost),
+            lost: (slots.numbered && !slots.sequence.lost_unknown).then_some(slots.sequence.lost),
             counter: self.learned.take(),
         })
     }

@@ -653,3 +653,21 @@ fn numbers_that_continue_after_pauses_are_no_losses() {
         assert_eq!(counts, (Some(0), Some(0), Some(0), Some(0)), "{pauses_ms:?}");
     }
 }
+
+/// The clock of the capture is set back while frames are lost.
+#[test]
+fn losses_where_the_clock_is_set_back_are_no_restart() {
+    for (name, _, frame) in protocols().into_iter().filter(|(name, ..)| !name.starts_with("EtherCAT")) {
+        for (step_ns, lost) in [(-3_600_000_000_000, 1), (-5_000_000_000, 3), (-300_000_000, 200)] {
+            let set =
+                |n: u64| Seen { at_ns: seen(n, Vec::new()).at_ns.wrapping_add_signed(step_ns), ..seen(n, frame(n)) };
+            let frames: Vec<Seen> = (0..3000).map(|n| seen(n, frame(n))).chain((3000 + lost..6000).map(set)).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            assert_eq!(
+                (capture.lost, capture.losses, capture.duplicates, capture.restarts, capture.clock_steps),
+                (Some(lost), Some(1), Some(0), Some(0), Some(1)),
+                "{name} {step_ns} {lost}"
+            );
+        }
+    }
+}

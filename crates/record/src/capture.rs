@@ -98,13 +98,14 @@ pub struct Capture {
     pub frames_per_period: u64,
     /// Source of the sequence numbers.
     pub numbered_by: NumberedBy,
-    /// Lost frames according to the sequence numbers; absent if frames have none, see `numbered_by`.
+    /// Lost frames according to the sequence numbers; absent if frames have none, see `numbered_by`, or if 8 bits do not show how
+    /// many were lost where the clock of the capture was set. Frames lost where the talker restarted are not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
-    /// Runs of consecutive lost frames; absent if frames have no number.
+    /// Runs of consecutive lost frames; absent if `lost` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub losses: Option<u64>,
-    /// Frames in the longest run of lost frames; absent if frames have no number.
+    /// Frames in the longest run of lost frames; absent if `lost` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_loss: Option<u64>,
     /// Frames that were captured again; absent if frames have no number.
@@ -281,7 +282,8 @@ pub struct CapturedStream {
     pub bytes: u64,
     /// Time from its first frame to its last, ns.
     pub duration_ns: u64,
-    /// Lost frames according to its sequence numbers; absent if its frames have none, and in older records.
+    /// Lost frames according to its sequence numbers; absent if its frames have none or they do not show how many, and in older
+    /// records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// Copies of frames that arrived before, by their redundancy tags (IEEE Std 802.1CB). They are not among `frames`.

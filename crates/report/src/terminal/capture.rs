@@ -241,7 +241,7 @@ fn missing(page: &mut Page, capture: &Capture) {
         ));
     }
     if let Some(restarts) = capture.restarts.filter(|&restarts| restarts > 0) {
-        page.remark(&format!("the talker restarted {}", counted(restarts, "time")));
+        page.remark(&format!("the talker restarted {}: frames lost there are not counted", counted(restarts, "time")));
     }
 }
 
