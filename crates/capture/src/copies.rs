@@ -1,5 +1,32 @@
 //! Recognises copies of frames by their redundancy tags, as the receiver of a redundant stream does (IEEE Std 802.1CB,
-//! 7.4.3, vector recovery).
+//! 7.4.3, vector recovery). Frames that the capture contains twice, such as those of two taps, have the same content.
+
+use frames::Content;
+
+/// A frame of the capture is compared with so many before it.
+const COMPARED: usize = 16;
+
+/// The last frames.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    /// Length and content of each.
+    all: [Option<(u32, Content)>; COMPARED],
+    oldest: usize,
+}
+
+impl Recent {
+    /// True if one of the last frames has this length and content.
+    #[cold]
+    pub(crate) fn contains(&self, length: u32, content: &Content) -> bool {
+        self.all.iter().flatten().any(|recent| *recent == (length, *content))
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, length: u32, content: &Content) {
+        self.all[self.oldest] = Some((length, *content));
+        self.oldest = (self.oldest + 1) % COMPARED;
+    }
+}
 
 /// Frames this far behind the newest one are remembered.
 const HISTORY: u16 = 256;

@@ -11,7 +11,7 @@ use record::{
 use crate::convert::nearest;
 use crate::{
     Packet,
-    copies::Copies,
+    copies::{Copies, Recent},
     counter::Counter,
     fit::Grid,
     lateness::{Late, Lateness, Step},
@@ -72,6 +72,7 @@ pub(crate) struct Measure {
     frames: u64,
     numbered_by: NumberedBy,
     copies: Copies,
+    recent: Recent,
     spacing: Spacing,
     sequence: Sequence,
     lateness: Lateness,
@@ -154,6 +155,7 @@ impl Measure {
             frames: 0,
             numbered_by: NumberedBy::Nothing,
             copies: Copies::default(),
+            recent: Recent::default(),
             spacing: Spacing::new(nominal_ns, grid.frames()),
             sequence: Sequence::new(schedule),
             lateness: if reference.skips_many { lateness.with_one_phase() } else { lateness },
@@ -189,10 +191,6 @@ impl Measure {
         let at_ns = stamp_ns.saturating_sub(*self.first_ns.get_or_insert(stamp_ns));
         self.last_ns = at_ns;
         self.frames += 1;
-        self.spacing.add(packet.number, at_ns);
-        if let Some(shaper) = &mut self.shaper {
-            shaper.add(at_ns, wire_bytes(packet.length as usize));
-        }
         self.presentation.add(packet.number, at_ns, stamp_ns, content);
         let contained = Contained::of(content);
         if let Contained::Candidate(count) = &contained {
@@ -209,9 +207,16 @@ impl Measure {
             _ => self.numbered_by,
         };
         let Self { sequence, lateness, late, steps, .. } = self;
+        let duplicates = sequence.duplicates;
         sequence.add(packet.number, at_ns, number, &mut |placed| {
             lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
         });
+        let is_copy = sequence.duplicates > duplicates && self.recent.contains(packet.length, content);
+        self.recent.add(packet.length, content);
+        self.spacing.add(packet.number, at_ns, is_copy);
+        if let Some(shaper) = self.shaper.as_mut().filter(|_| !is_copy) {
+            shaper.add(at_ns, wire_bytes(packet.length as usize));
+        }
     }
 
     /// The figures, added to a capture that already has those of file and stream, and the lateness series.

@@ -10,6 +10,8 @@ pub(crate) struct Spacing {
     /// A smaller interval is one within a burst, ns.
     quarter_ns: i64,
     last_ns: Option<i64>,
+    /// The time of the last frame that is not a copy, ns.
+    original_ns: i64,
     pub(crate) all: Tally,
     pub(crate) worst: LargestFrames,
     pub(crate) out_of_order: u64,
@@ -27,6 +29,7 @@ impl Spacing {
             quarter_ns: (nominal_ns / 4).cast_signed(),
             group,
             last_ns: None,
+            original_ns: 0,
             all: Tally::new(),
             worst: LargestFrames::default(),
             out_of_order: 0,
@@ -42,15 +45,23 @@ impl Spacing {
         if self.all.total == 0 { 0 } else { deviation_ns(self.all.min_ns).max(deviation_ns(self.all.max_ns)) }
     }
 
-    /// Adds a frame.
+    /// Adds a frame. The talker sent no other one for a copy that the capture made, which is no part of a burst.
     #[inline(always)]
-    pub(crate) fn add(&mut self, frame: u64, at_ns: i64) {
-        let Some(last_ns) = self.last_ns.replace(at_ns) else { return };
+    pub(crate) fn add(&mut self, frame: u64, at_ns: i64, is_copy: bool) {
+        let Some(last_ns) = self.last_ns.replace(at_ns) else {
+            self.original_ns = at_ns;
+            return;
+        };
         let gap_ns = at_ns.saturating_sub(last_ns);
         self.all.record(gap_ns);
         self.worst.add(frame, at_ns, gap_ns);
-        if gap_ns < self.quarter_ns {
-            self.out_of_order += u64::from(gap_ns < 0);
+        self.out_of_order += u64::from(gap_ns < 0);
+        if is_copy {
+            return;
+        }
+        let since_original_ns = at_ns.saturating_sub(self.original_ns);
+        self.original_ns = at_ns;
+        if since_original_ns < self.quarter_ns {
             self.run += 1;
             self.bursts += u64::from(self.run == self.group + 1);
             if self.run > self.group {

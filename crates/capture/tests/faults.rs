@@ -1108,3 +1108,27 @@ fn parts_in_the_wrong_order_are_no_duplicates() {
     let capture = avtp(&frames).capture;
     assert_eq!((capture.lost, capture.duplicates, capture.restarts), (Some(0), Some(100), Some(0)));
 }
+
+/// Two taps whose captures were joined, so that the file contains each frame twice.
+#[test]
+fn copies_of_frames_are_no_bursts_and_need_no_credit() {
+    for talker in [Talker::new, Talker::plain] {
+        let mut frames = talker(1).steady(5_000);
+        frames.extend((0..5_000).map(|n| talker(1).seen(n, n as i64 * PERIOD_NS + 1_300 + scatter(n))));
+        frames.sort_by_key(|seen| seen.at_ns);
+        let found = avtp(&frames).capture;
+        assert_eq!(losses(&found), [0, 0, 5_000, 0, 0, 0]);
+        let shaper = found.shaper.unwrap();
+        assert_eq!((found.bursts, found.longest_burst, shaper.violations), (Some(0), 0, 0));
+        assert!(found.min_gap_ns.unwrap() < 1_600, "the intervals are those of the capture");
+    }
+    // Frames as close with numbers of their own are a burst.
+    let mut talker = Talker::plain(1);
+    let mut frames = talker.steady(5_000);
+    for (n, frame) in (0..50).zip(&mut frames[3_000..]) {
+        *frame = talker.seen(3_000 + n, 3_049 * PERIOD_NS + 20_000 + n as i64 * 1_300);
+    }
+    let found = avtp(&frames).capture;
+    assert_eq!((found.bursts, found.longest_burst), (Some(1), 50));
+    assert!(found.shaper.unwrap().violations > 25);
+}
