@@ -16,7 +16,7 @@ pub(crate) struct FileSummary {
     pub(crate) ends: Vec<Option<End>>,
 }
 
-/// A clock that goes back by more than this was set, ns. Less can be the order in which a card delivers its frames.
+/// A clock that goes back by more than this was set, ns. A card may deliver its frames in another order, within less.
 const SET_BACK_NS: i64 = 1_000_000;
 
 /// The last frames of an interface.

@@ -189,6 +189,7 @@ impl Measure {
         }
         let Some(stamp_ns) = packet.at_ns else { return };
         let at_ns = stamp_ns.saturating_sub(*self.first_ns.get_or_insert(stamp_ns));
+        let is_set_back = at_ns < self.last_ns.saturating_sub_unsigned(self.reference.nominal.ns);
         self.last_ns = at_ns;
         self.frames += 1;
         self.presentation.add(packet.number, at_ns, stamp_ns, content);
@@ -215,6 +216,9 @@ impl Measure {
         self.recent.add(packet.length, content);
         self.spacing.add(packet.number, at_ns, is_copy);
         if let Some(shaper) = self.shaper.as_mut().filter(|_| !is_copy) {
+            if is_set_back {
+                shaper.restart();
+            }
             shaper.add(at_ns, wire_bytes(packet.length as usize));
         }
     }

@@ -52,6 +52,11 @@ impl Shaper {
         }
     }
 
+    /// Starts again at the next frame.
+    pub(crate) fn restart(&mut self) {
+        (self.credit, self.free_ns) = (0.0, i64::MIN);
+    }
+
     /// Adds a frame of `wire_bytes` that starts at `at_ns`.
     #[inline]
     pub(crate) fn add(&mut self, at_ns: i64, wire_bytes: usize) {

@@ -45,7 +45,7 @@ impl Spacing {
         if self.all.total == 0 { 0 } else { deviation_ns(self.all.min_ns).max(deviation_ns(self.all.max_ns)) }
     }
 
-    /// Adds a frame. The talker sent no other one for a copy that the capture made, which is no part of a burst.
+    /// Adds a frame. A copy that the capture made belongs to no burst.
     #[inline(always)]
     pub(crate) fn add(&mut self, frame: u64, at_ns: i64, is_copy: bool) {
         let Some(last_ns) = self.last_ns.replace(at_ns) else {
@@ -61,7 +61,8 @@ impl Spacing {
         }
         let since_original_ns = at_ns.saturating_sub(self.original_ns);
         self.original_ns = at_ns;
-        if since_original_ns < self.quarter_ns {
+        // If the stamps go back by a period, the clock of the capture was set.
+        if (0i64.saturating_sub_unsigned(self.nominal_ns)..self.quarter_ns).contains(&since_original_ns) {
             self.run += 1;
             self.bursts += u64::from(self.run == self.group + 1);
             if self.run > self.group {

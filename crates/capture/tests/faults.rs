@@ -996,7 +996,7 @@ fn a_wrong_period_does_not_change_the_losses_of_numbered_frames() {
     }
 }
 
-/// The last stamps before the clock was set back are later than those of the end.
+/// The stamps before the clock was set back are later than the last one of the capture.
 #[test]
 fn a_set_clock_does_not_end_a_stream() {
     for (from, step_ns) in [(5_000, -3_600_000_000_000), (9_900, -5_000_000_000), (9_900, -50_000_000)] {
@@ -1045,6 +1045,8 @@ fn losses_where_the_clock_is_set_are_counted_by_the_numbers() {
             let context = format!("{step_ns} {lost} {from}: {:?}", capture.steps);
             assert_eq!(losses(capture), [lost as u64, 1, 0, 0, 0, 0], "{context}");
             assert_eq!(capture.longest_loss, Some(lost as u64), "{context}");
+            let shaper = capture.shaper.as_ref().unwrap();
+            assert_eq!((capture.bursts, shaper.violations), (Some(0), 0), "{context}");
             assert_eq!((capture.late, capture.skipped_slots), (Some(0), Some(0)), "{context}");
             let [step] = &capture.steps[..] else { panic!("{context}") };
             assert_eq!((step.frame, capture.steps_total), (from as u64 + 1, Some(1)), "{context}");
