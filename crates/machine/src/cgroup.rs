@@ -223,16 +223,16 @@ fn group(
 /// The control groups of a process: lines `id:controllers:name`; none if no hierarchy was ever mounted.
 pub(crate) fn lines(root: &Root, process: &str) -> Result<String, Unreadable> {
     let path = format!("proc/{process}/cgroup");
-    let is_groups = |text: &str| text.lines().all(|line| line.split(':').count() >= 3);
-    match root.try_read(&path)? {
-        none if none.is_empty() => Ok(none),
-        _ => root.parsed(&path, |text| is_groups(text).then(|| text.to_owned())),
+    let is_groups = |text: &str| !text.is_empty() && text.lines().all(|line| line.split(':').count() >= 3);
+    match root.read_bytes(&path)?.is_empty() {
+        true => Ok(String::new()),
+        false => root.parsed(&path, |text| is_groups(text).then(|| text.to_owned())),
     }
 }
 
 /// The mounts of this process, whose lines have a dash between the fields of the mount and those of its source.
 fn mounts(root: &Root) -> Result<String, Unreadable> {
-    let is_mounts = |text: &str| text.lines().all(|line| line.contains(" - "));
+    let is_mounts = |text: &str| !text.is_empty() && text.lines().all(|line| line.contains(" - "));
     root.parsed("proc/self/mountinfo", |text| is_mounts(text).then(|| text.to_owned()))
 }
 

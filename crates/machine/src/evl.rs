@@ -12,10 +12,17 @@ const CONTROL: &str = "sys/devices/virtual/evl/control";
 pub(crate) fn core(root: &Root) -> Option<EvlCore> {
     let file = |name: &str| format!("{CONTROL}/{name}");
     root.exists(CONTROL).then(|| EvlCore {
-        abi: root.word(&file("abi")).ok(),
+        abi: root.number::<u64>(&file("abi")).map(|abi| abi.to_string()),
         cpus: root.read(&file("cpus")),
         state: root.word(&file("state")).ok(),
     })
+}
+
+/// The gravity of the core's clock, as its file has it; `None` if the kernel has none.
+pub(crate) fn gravity(root: &Root) -> Option<String> {
+    let is_gravity = |text: &str| text.parse::<Gravity>().is_ok();
+    let path = "sys/devices/virtual/clock/monotonic/gravity";
+    root.parsed(path, |text| is_gravity(text).then(|| text.to_owned())).ok()
 }
 
 /// The CPUs of the EVL core; `None` if the kernel has none or does not report them.

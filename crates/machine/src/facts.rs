@@ -11,13 +11,14 @@ pub fn facts(root: &Root) -> Machine {
     let kernel = root
         .word("proc/sys/kernel/osrelease")
         .ok()
+        .filter(|release| kernel::version(release).is_some())
         .or_else(|| version.as_deref()?.strip_prefix("Linux version ")?.split(' ').next().map(str::to_owned));
     // `uname -v` starts at the build number.
     let kernel_build = root
         .parsed("proc/sys/kernel/version", |text| text.starts_with('#').then(|| text.to_owned()))
         .ok()
         .or_else(|| version.as_deref().and_then(|version| Some(version[version.rfind(" #")?..].trim().to_owned())));
-    let cmdline = root.parsed("proc/cmdline", |text| Some(text.to_owned())).ok();
+    let cmdline = root.printable("proc/cmdline").ok();
     let online = cpus::online_cpus(root);
 
     Machine {
@@ -47,7 +48,7 @@ pub fn facts(root: &Root) -> Machine {
         container: virt::container(root),
         boot_id: root.read("proc/sys/kernel/random/boot_id"),
         evl: evl::core(root),
-        evl_gravity: root.read("sys/devices/virtual/clock/monotonic/gravity"),
+        evl_gravity: evl::gravity(root),
         rt_throttling: rt_throttling(root),
         clocks: clocks::read(root),
         cmdline,

@@ -233,12 +233,22 @@ impl Root {
         self.parsed(path, |text| text.parse().ok()).ok()
     }
 
+    /// The text of a file that people or firmware chose: any text, if it can be printed.
+    ///
+    /// # Errors
+    /// The errors of [`parsed`](Self::parsed).
+    pub fn printable(&self, path: &str) -> Result<String, Unreadable> {
+        let is_printable = |c: char| (!c.is_control() || c.is_whitespace()) && c != char::REPLACEMENT_CHARACTER;
+        self.parsed(path, |text| text.chars().all(is_printable).then(|| text.to_owned()))
+    }
+
     /// The text of a file that contains one word, such as the name of a governor.
     ///
     /// # Errors
     /// The errors of [`parsed`](Self::parsed).
     pub fn word(&self, path: &str) -> Result<String, Unreadable> {
-        let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.+/:~".contains(c);
+        let is_word = |text: &str| !text.is_empty() && text.chars().all(is_part);
         self.parsed(path, |text| is_word(text).then(|| text.to_owned()))
     }
 

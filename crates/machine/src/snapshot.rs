@@ -150,6 +150,8 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
     let text = match path {
         "proc/cmdline" => arguments(&text),
         "proc/version" => version(&text),
+        // Words of two characters are no names elsewhere.
+        "proc/sys/kernel/hostname" => return Some(b"host\n".to_vec()),
         // Other lines name disks, shares and their users.
         "proc/self/mountinfo" => kept(&text, |line| line.contains(" - cgroup")),
         "proc/swaps" => swaps(&text),
@@ -380,6 +382,7 @@ mod tests {
         );
         assert_eq!(clean("proc/cpuinfo", b"Serial\t\t: 10000000abcdef12\nModel: Pi\n"), "Serial\t\t: 0\nModel: Pi\n");
         assert_eq!(clean("proc/sys/kernel/hostname", b"STUDIO\n"), "host\n");
+        assert_eq!(clean("proc/sys/kernel/hostname", b"vm\n"), "host\n");
         let version = b"Linux version 6.1.0 (alice@studio.lab.example.org) (gcc) #1 SMP PREEMPT_RT";
         assert_eq!(clean("proc/version", version), "Linux version 6.1.0 (user@host) #1 SMP PREEMPT_RT");
         let mounts = b"21 1 0:3 / / rw - ext4 /dev/mapper/studio--vg rw\n26 24 0:24 / /c rw - cgroup2 cgroup2 rw\n";

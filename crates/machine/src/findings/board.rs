@@ -39,8 +39,9 @@ pub(super) const CHECKS: &[Check] = &[
 fn no_board(context: &CheckContext, id: &str) -> Option<Finding> {
     const TREE: &str = "proc/device-tree";
     const MODEL: &str = "proc/device-tree/model";
-    match context.root.parsed(MODEL, |model| (!model.is_empty()).then_some(())) {
-        Ok(()) => None,
+    match context.root.printable(MODEL) {
+        Ok(model) if model.is_empty() => Some(unknown(id, "kind of machine not readable", evidence(MODEL, &model))),
+        Ok(_) => None,
         // A container hides the folder that the kernel's link leads to.
         Err(Unreadable::Absent) if context.root.link(TREE).is_some() => {
             Some(unknown(id, "the device tree is hidden, e.g. in a container", without(MODEL, Unreadable::Absent)))
@@ -191,7 +192,9 @@ fn firmware_lines(context: &CheckContext) -> Finding {
         return not_applicable(ID, "not a Raspberry Pi", evidence("proc/device-tree/model", &model));
     }
     let path = firmware::file(root).unwrap_or(firmware::FILES[0]);
-    let lines = match root.try_read(path) {
+    let lines = match root.printable(path) {
+        // An empty file is as valid as any.
+        Err(Unreadable::NotUnderstood) if root.read_bytes(path).is_ok_and(|bytes| bytes.is_empty()) => Vec::new(),
         Ok(text) => firmware::known_lines(&text),
         Err(why) => return unknown(ID, "configuration of the firmware not readable", without(path, why)),
     };

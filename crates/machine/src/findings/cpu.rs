@@ -291,7 +291,8 @@ fn mitigations(context: &CheckContext) -> Finding {
 fn frequency_limit(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.frequency_limit";
     let file = |cpu: u32, name: &str| format!("{CPU}/cpu{cpu}/cpufreq/{name}");
-    let number = |cpu: u32, name: &str| context.root.number::<u64>(&file(cpu, name));
+    let positive = |text: &str| text.parse::<u64>().ok().filter(|khz| *khz > 0);
+    let number = |cpu: u32, name: &str| context.root.parsed(&file(cpu, name), positive).ok();
     let known: Vec<(u32, u64, u64)> = context
         .online()
         .iter()
@@ -369,8 +370,17 @@ fn turbo(context: &CheckContext) -> Finding {
 fn energy_preference(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.energy_preference";
     let file = |cpu: u32| format!("{CPU}/cpu{cpu}/cpufreq/energy_performance_preference");
-    let read: Vec<(u32, String)> =
-        context.online().iter().filter_map(|cpu| Some((cpu, context.root.read(&file(cpu))?))).collect();
+    // Names of intel_pstate and amd-pstate, or a number.
+    let is_known = |text: &str| {
+        ["default", "performance", "balance_performance", "balance_power", "power"].contains(&text)
+            || text.parse::<u8>().is_ok()
+    };
+    let preference = |text: &str| is_known(text).then(|| text.to_owned());
+    let read: Vec<(u32, String)> = context
+        .online()
+        .iter()
+        .filter_map(|cpu| Some((cpu, context.root.parsed(&file(cpu), preference).ok()?)))
+        .collect();
     // `0` is the number of `performance`.
     let saves = |value: &str| !matches!(value, "performance" | "0");
     let Some((cpu, value)) = read.iter().find(|(_, value)| saves(value)).or(read.first()) else {

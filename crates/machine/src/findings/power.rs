@@ -105,7 +105,9 @@ fn peripherals(root: &Root) -> Vec<Device> {
             return None;
         }
         let read = |file: &str| root.read(&format!("{USB}/{name}/{file}"));
-        let class = root.word(&format!("{USB}/{name}/bDeviceClass")).ok()?;
+        let two_digits =
+            |text: &str| (text.len() == 2 && u8::from_str_radix(text, 16).is_ok()).then(|| text.to_owned());
+        let class = root.parsed(&format!("{USB}/{name}/bDeviceClass"), two_digits).ok()?;
         if class == HUB {
             return None;
         }

@@ -28,6 +28,7 @@ fn is_valid(path: &str, how: How) -> bool {
         _ if path == "sys/kernel/realtime" => true,
         // A kernel that never mounted control groups writes no line.
         How::Empty => is_one_of(&["/config.txt", "/product", "proc/self/cgroup"]),
+        How::Binary => is_one_of(&["/product", "/comm", "/name"]),
         How::Garbage => is_one_of(&["/config.txt", "/product", "/comm", "/model", "/cmdline", "/name"]),
     }
 }
@@ -57,6 +58,7 @@ enum How {
     Unreadable,
     Empty,
     Garbage,
+    Binary,
 }
 
 /// A file or folder that is broken until this is dropped.
@@ -72,7 +74,8 @@ impl Broken {
         match how {
             How::Unreadable => symlink(&path, &path).unwrap(),
             How::Empty => fs::write(&path, "").unwrap(),
-            How::Garbage => fs::write(&path, "xyzzy \u{1}\n").unwrap(),
+            How::Garbage => fs::write(&path, "%$xyzzy\n").unwrap(),
+            How::Binary => fs::write(&path, b"\x01\x7fELF\xff\xfe").unwrap(),
         }
         Self { path, saved }
     }
@@ -116,6 +119,11 @@ fn no_check_decides_with_an_empty_file() {
 #[test]
 fn no_check_decides_with_garbage() {
     break_each_file(How::Garbage);
+}
+
+#[test]
+fn no_check_decides_with_a_binary_file() {
+    break_each_file(How::Binary);
 }
 
 fn break_each_file(how: How) {

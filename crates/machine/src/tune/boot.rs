@@ -253,32 +253,40 @@ fn keyword(line: &str) -> (&str, &str) {
     line.split_once(char::is_whitespace).map_or((line, ""), |(keyword, rest)| (keyword, rest.trim()))
 }
 
+/// An entry of extlinux; the first one is the part before all labels.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry<'a> {
+    label: Option<&'a str>,
+    /// The keyword as it is written, and the arguments.
+    append: Option<(&'a str, &'a str)>,
+}
+
 /// The lines `append` of extlinux with these arguments, each with its label if there are several. One before all labels
 /// applies to those without an own line.
 fn extlinux_with(root: &Root, added: &[&str]) -> Vec<String> {
     let text = root.read(EXTLINUX).unwrap_or_default();
     let mut default = None;
-    let mut entries: Vec<(Option<&str>, Option<(&str, &str)>)> = vec![(None, None)];
+    let mut entries = vec![Entry::default()];
     for line in text.lines() {
         let (word, rest) = keyword(line);
         match word.to_ascii_lowercase().as_str() {
             "default" => default = Some(rest),
-            "label" => entries.push((Some(rest), None)),
-            "append" => entries.last_mut().into_iter().for_each(|(_, append)| *append = Some((word, rest))),
+            "label" => entries.push(Entry { label: Some(rest), append: None }),
+            "append" => entries.last_mut().into_iter().for_each(|entry| entry.append = Some((word, rest))),
             _ => {}
         }
     }
-    let has_common = entries.first().is_some_and(|(_, append)| append.is_some());
+    let has_common = entries.first().is_some_and(|entry| entry.append.is_some());
     let has_several = entries.len() > 2;
-    let of_label = |label: &Option<&str>| match label {
+    let of_label = |label: Option<&str>| match label {
         Some(label) if has_several => format!(", label {label}"),
         _ => String::new(),
     };
-    let line = |(label, append): &(Option<&str>, Option<(&str, &str)>)| match append {
+    let line = |&Entry { label, append }: &Entry| match append {
         Some((word, rest)) => {
             Some(format!("in /{EXTLINUX}{}: {word} {}", of_label(label), boot_arguments::with(rest, added)))
         }
-        None if !has_common && label.is_some() && (*label == default || !has_several) => {
+        None if !has_common && label.is_some() && (label == default || !has_several) => {
             Some(format!("add a line to /{EXTLINUX}{}: append {}", of_label(label), added.join(" ")))
         }
         None => None,
@@ -610,7 +618,7 @@ mod tests {
         for own in ["$GRUB_CMDLINE_LINUX_DEFAULT", "${GRUB_CMDLINE_LINUX_DEFAULT}"] {
             let inherits = format!("GRUB_CMDLINE_LINUX_DEFAULT=\"{own} mitigations=off\"\n");
             assert_eq!(
-                printed(&[old, part(&*inherits)]),
+                printed(&[old, part(&inherits)]),
                 [
                     "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"".to_owned(),
                     format!(
