@@ -1,5 +1,7 @@
 //! Fits a grid of slots to a stream, on the capture's clock: a robust line through its earliest frames.
 
+use std::ops::RangeInclusive;
+
 use crate::convert::{nearest, signed};
 
 /// The quantile of the earliest frames at which the grid starts, because they also have jitter.
@@ -36,14 +38,10 @@ impl Grid {
     /// `step_ns`. The slope is the median over all pairs of a run (Theil 1950, Sen 1968), which tolerates up to a quarter of
     /// late stretches. The origin is the first decile of the earliest frames.
     pub(crate) fn fit(approximate_ns: f64, kept: &[(i64, i64)], offsets_ns: Vec<f64>, step_ns: u64) -> Self {
-        let runs = runs(approximate_ns, offsets_ns.len().max(1), kept, step_ns);
-        let mut slopes = Vec::with_capacity(kept.len() * kept.len() / 2);
-        for run in &runs {
-            for (n, a) in run.iter().enumerate() {
-                slopes.extend(run[n + 1..].iter().filter_map(|b| slope(*a, *b)));
-            }
-        }
-        let fitted = quantile(&mut slopes, 0.5).filter(|&slope| slope > 0.0 && kept.len() >= STRETCHES_TO_FIT);
+        let typical_ns = neighbour_slope(approximate_ns, kept);
+        let group_ns = typical_ns * offsets_ns.len().max(1) as f64;
+        let runs = runs(typical_ns, typical_ns * RUN_DISTANCE..=group_ns * RUN_DISTANCE_MAX, kept, step_ns);
+        let fitted = median_slope(&runs).filter(|&slope| slope > 0.0 && kept.len() >= STRETCHES_TO_FIT);
         let period_ns = fitted.unwrap_or(approximate_ns);
         // Each run has its own phase, so the longest one shows the scatter.
         let longest = runs.iter().max_by_key(|run| run.len()).map_or(&[][..], Vec::as_slice);
@@ -120,18 +118,44 @@ pub(crate) fn offset_ns(offsets_ns: &[f64], index: i64) -> f64 {
     position.ok().and_then(|position| offsets_ns.get(position)).copied().unwrap_or(0.0)
 }
 
-/// The earliest frames of each run: a part of the stream with one phase. Stretches belong to a run if they are near the
-/// latest one of that run. A stretch of late frames is a short run of its own.
-fn runs(approximate_ns: f64, group: usize, kept: &[(i64, i64)], step_ns: u64) -> Vec<Vec<(i64, i64)>> {
-    // In a burst after a stall, frames are much less than a period apart.
-    let is_near = |slope: &f64| (slope / approximate_ns - 1.0).abs() <= 0.5;
+/// The rate of the second time of each pair against the first one. Both are those of the earliest frame of a stretch, ns, in
+/// steps of `step_ns`. A step of one time against the other begins a new run, so it is not in the rate. `None` if most
+/// stretches are in runs that are too short to show it. Frames are `interval_ns` apart.
+pub(crate) fn rate_in_runs(kept: &[(i64, i64)], interval_ns: f64, step_ns: u64) -> Option<f64> {
+    let mut runs = runs(neighbour_slope(1.0, kept), 0.0..=interval_ns * RUN_DISTANCE_MAX, kept, step_ns);
+    runs.retain(|run| run.len() >= STRETCHES_TO_FIT);
+    let in_runs: usize = runs.iter().map(Vec::len).sum();
+    median_slope(&runs).filter(|_| 2 * in_runs >= kept.len())
+}
+
+/// The median slope of neighbouring stretches, or the approximate one. In a burst after a stall, frames are much less than a
+/// period apart.
+fn neighbour_slope(approximate: f64, kept: &[(i64, i64)]) -> f64 {
+    let is_near = |slope: &f64| (slope / approximate - 1.0).abs() <= 0.5;
     let slopes = kept.windows(2).filter_map(|pair| slope(pair[0], pair[1]));
-    let period_ns = quantile(&mut slopes.filter(is_near).collect::<Vec<_>>(), 0.5).unwrap_or(approximate_ns);
+    quantile(&mut slopes.filter(is_near).collect::<Vec<_>>(), 0.5).unwrap_or(approximate)
+}
+
+/// The median of the slopes of all pairs of each run.
+fn median_slope(runs: &[Vec<(i64, i64)>]) -> Option<f64> {
+    let pairs = |run: &Vec<(i64, i64)>| run.len() * run.len() / 2;
+    let mut slopes = Vec::with_capacity(runs.iter().map(pairs).sum());
+    for run in runs {
+        for (n, a) in run.iter().enumerate() {
+            slopes.extend(run[n + 1..].iter().filter_map(|b| slope(*a, *b)));
+        }
+    }
+    quantile(&mut slopes, 0.5)
+}
+
+/// The earliest frames of each run: a part of the stream with one phase. Stretches belong to a run if they are near the
+/// latest one of that run: within three times what most neighbours differ by, limited to `limits_ns`. A stretch of late frames
+/// is a short run of its own.
+fn runs(period_ns: f64, limits_ns: RangeInclusive<f64>, kept: &[(i64, i64)], step_ns: u64) -> Vec<Vec<(i64, i64)>> {
     let mut steps: Vec<f64> = kept.windows(2).map(|pair| distance(pair[0], pair[1], period_ns)).collect();
-    let group_ns = period_ns * group as f64;
     // Neighbouring stretches of one run are apart by their scatter, and by a step of their stamps.
     let scatter_ns = 3.0 * quantile(&mut steps, 0.75).unwrap_or(0.0);
-    let near_ns = scatter_ns.clamp(period_ns * RUN_DISTANCE, group_ns * RUN_DISTANCE_MAX).max(step_ns as f64 * 1.5);
+    let near_ns = scatter_ns.clamp(*limits_ns.start(), *limits_ns.end()).max(step_ns as f64 * 1.5);
     let mut runs: Vec<Vec<(i64, i64)>> = Vec::new();
     for &one in kept {
         let near = |run: &&mut Vec<_>| run.last().is_some_and(|last| distance(*last, one, period_ns) <= near_ns);

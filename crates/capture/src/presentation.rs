@@ -3,22 +3,24 @@
 //! A presentation time has 32 bits, so it repeats every 4.3 s. The time between frames continues it; the one of a capture
 //! clock that is tied to the talker's shows the margin: the time left when the frame was captured.
 
-use frames::{Content, Crf, nearest_ns};
+use frames::{Avtp, Content, Crf, nearest_ns};
 use record::{CaptureClock, CapturedPresentation, ClockReference, MarginTally, MediaClock, MediaFrame};
 
-use crate::{fit::quantile, track::Earliest};
+use crate::{fit::rate_in_runs, track::Earliest};
 
 /// TAI less UTC since 2017-01-01, ns (IERS, Bulletin C). gPTP counts TAI.
 const TAI_LESS_UTC_NS: i64 = 37_000_000_000;
-/// Minimum number of stretches for a rate.
-const STRETCHES_MIN: usize = 3;
+/// Smaller changes of the margin are no steps, ns: hardware stamps scatter by as much.
+const STEP_MIN_NS: u64 = 100;
 
 /// The state of reading the presentation times of a stream.
 pub(crate) struct Presentation {
     clock: Option<CaptureClock>,
     /// The nominal time between two frames, if it is known, ns.
     nominal_ns: Option<f64>,
+    interval_ns: f64,
     media: MediaClock,
+    /// The capture time of the earliest frame of each stretch, and that time less its presentation time.
     earliest: Earliest,
     /// Smallest and largest presentation time less capture time, ns, from an arbitrary origin.
     range_ns: Option<(i64, i64)>,
@@ -33,6 +35,7 @@ impl Presentation {
         Self {
             clock,
             nominal_ns,
+            interval_ns,
             media: MediaClock::new(interval_ns),
             earliest: Earliest::default(),
             range_ns: None,
@@ -54,15 +57,15 @@ impl Presentation {
         let near_ns = || self.media.near_ns(at_ns).unwrap_or(0);
         let of_reference = || content.crf.and_then(|crf| crf.first_ns).map(u64::cast_signed);
         let time_ns = avtp.timestamp.map(|timestamp| nearest_ns(timestamp, near_ns())).or_else(of_reference);
-        let now = MediaFrame { frame, at_ns, sequence: avtp.sequence, restart_bit: avtp.media_restart, time_ns };
-        self.media.add(now, |time_ns, at_ns| {
-            self.earliest.add(time_ns, at_ns, 1.0);
-        });
+        let of_run = content.probe.map(|probe| (probe.run, probe.seq));
+        let Avtp { sequence, media_restart: restart_bit, .. } = avtp;
+        self.media.add(MediaFrame { frame, at_ns, sequence, of_run, restart_bit, time_ns });
         let Some(time_ns) = time_ns else {
             self.found.not_valid += 1;
             return;
         };
         self.found.valid += 1;
+        self.earliest.add(at_ns, at_ns.saturating_sub(time_ns), 0.0);
         if avtp.timestamp_uncertain {
             // The timestamps of a talker that is not synchronised have no relation to the clock of the capture.
             return;
@@ -89,6 +92,7 @@ impl Presentation {
             let nominal_ns = crf.frequency_hz().map(|hz| events * 1e9 / hz).filter(|&ns| ns > 0.0);
             self.nominal_ns = nominal_ns;
             if let Some(nominal_ns) = nominal_ns {
+                self.interval_ns = nominal_ns;
                 self.media.set_interval_ns(nominal_ns);
             }
             let Crf { kind, pull, base_hz, interval, timestamps, .. } = crf;
@@ -102,11 +106,10 @@ impl Presentation {
         }
     }
 
-    /// The result; `None` if no frame has a timestamp, unless the clock of the capture was given to judge them. `clock_was_set` is true if the timestamps of the capture stepped.
-    pub(crate) fn finish(mut self, clock_was_set: bool) -> Option<CapturedPresentation> {
-        self.media.learn(|time_ns, at_ns| {
-            self.earliest.add(time_ns, at_ns, 1.0);
-        });
+    /// The result; `None` if no frame has a timestamp, unless the clock of the capture was given to judge them. `clock_was_set`
+    /// is true if the stamps of the capture stepped. They have steps of `step_ns`.
+    pub(crate) fn finish(mut self, clock_was_set: bool, step_ns: u64) -> Option<CapturedPresentation> {
+        self.media.learn();
         if self.found.valid == 0 && self.clock.is_none() {
             return None;
         }
@@ -114,7 +117,7 @@ impl Presentation {
         let frequency_ppm = advanced.filter(|&(_, advance_ns)| advance_ns > 0).zip(self.nominal_ns);
         let frequency_ppm =
             frequency_ppm.map(|((frames, advance_ns), ns)| (frames as f64 * ns / advance_ns as f64 - 1.0) * 1e6);
-        let drift_ppm = if clock_was_set || advanced.is_none() { None } else { self.drift_ppm() };
+        let drift_ppm = if clock_was_set || advanced.is_none() { None } else { self.drift_ppm(step_ns) };
         Some(CapturedPresentation {
             jumps: self.media.jumps(),
             restarts: self.media.restarts(),
@@ -128,16 +131,12 @@ impl Presentation {
         })
     }
 
-    /// The rate of the timestamps against the clock of the capture, by the earliest frames: the median of the slopes of all
-    /// pairs, ppm.
-    fn drift_ppm(&self) -> Option<f64> {
-        let kept = &self.earliest.kept;
-        let slope = |a: (i64, i64), b: (i64, i64)| {
-            let captured_ns = b.1.saturating_sub(a.1);
-            (captured_ns > 0).then(|| b.0.saturating_sub(a.0) as f64 / captured_ns as f64)
-        };
-        let pairs = kept.iter().enumerate().flat_map(|(n, &a)| kept[n + 1..].iter().filter_map(move |&b| slope(a, b)));
-        let slope = quantile(&mut pairs.collect::<Vec<f64>>(), 0.5).filter(|_| kept.len() >= STRETCHES_MIN);
-        slope.map(|slope| (slope - 1.0) * 1e6)
+    /// The rate of the timestamps against the clock of the capture, by the earliest frames, ppm; `None` if the margin steps so
+    /// often that it has none.
+    fn drift_ppm(&self, step_ns: u64) -> Option<f64> {
+        let kept = self.earliest.kept.iter();
+        let presented: Vec<_> = kept.map(|&(at_ns, before_ns)| (at_ns, at_ns.saturating_sub(before_ns))).collect();
+        let rate = rate_in_runs(&presented, self.interval_ns, step_ns.max(STEP_MIN_NS));
+        rate.map(|rate| (rate - 1.0) * 1e6)
     }
 }

@@ -14,11 +14,17 @@ const NEAR_WRAP_NS: u64 = (BEGIN_NS >> 32 << 32) + (1 << 32) - 300_000_000;
 
 /// A frame of a class A stream whose presentation time is `due_ns`, captured at `at_ns`.
 fn frame(seq: u64, at_ns: u64, due_ns: u64) -> Seen {
+    let mut seen = own_frame(seq, at_ns, due_ns);
+    seen.bytes[AVTP_AT + 24..AVTP_AT + 28].fill(0);
+    seen
+}
+
+/// The same with the 64-bit number of our own talker.
+fn own_frame(seq: u64, at_ns: u64, due_ns: u64) -> Seen {
     let stream = frames::Stream { tci: Class::A.tci(), ..stream(1) };
     let mut frame = stream.frame();
     frame.patch(&frames::Payload { seq, ..frames::Payload::default() }, 0);
     let mut bytes = frame.bytes().to_vec();
-    bytes[AVTP_AT + 24..AVTP_AT + 28].fill(0);
     bytes[AVTP_AT + 1] |= 1;
     bytes[AVTP_AT + 12..AVTP_AT + 16].copy_from_slice(&due_ns.to_be_bytes()[4..]);
     Seen { at_ns, interface: 0, bytes }
@@ -187,6 +193,123 @@ fn jumps_and_restarts_of_the_media_clock_have_frame_numbers() {
     assert_eq!((seen.len(), seen[0].0, seen[0].2, seen[1].0, seen[1].2), (2, 1701, false, 2701, true));
     assert!((first - 20_833).abs() <= 5 && (second + 500_000).abs() <= 5, "{first} {second}");
     near(found.frequency_ppm, 0.0, 0.001);
+}
+
+/// Frames of a talker that leaves out the slots of `skipped`. The numbers continue, and each presentation time is 2 ms after
+/// its slot. `captured_ns` is the time of a slot by the clock of the capture.
+fn with_skipped_slots(
+    slots: u64,
+    is_skipped: impl Fn(u64) -> bool,
+    captured_ns: impl Fn(u64) -> u64,
+    of: impl Fn(u64, u64, u64) -> Seen,
+) -> Vec<Seen> {
+    let sent = (0..slots).filter(|&slot| !is_skipped(slot));
+    let seen = |(seq, slot): (u64, u64)| {
+        let at_ns = captured_ns(slot) + scatter(slot).unsigned_abs();
+        of(seq, at_ns, BEGIN_NS + slot * 125_000 + 2_000_000)
+    };
+    (0..).zip(sent).map(seen).collect()
+}
+
+/// The frame and the size of each jump, in slots.
+fn jumps_of(frames: &[Seen]) -> Vec<(u64, i64)> {
+    let found = presentation(frames, None);
+    let in_slots = |ns: i64| (ns + ns.signum() * 62_500) / 125_000;
+    let jumps =
+        found.changes.iter().map(|change| (change.frame, in_slots(change.jump_ns.unwrap()))).collect::<Vec<_>>();
+    assert_eq!(found.jumps, Some(jumps.len() as u64));
+    jumps
+}
+
+#[test]
+fn a_frame_that_was_held_does_not_jump_but_the_next_one_does() {
+    for slots in [40, 160, 248, 256, 264, 400, 800] {
+        for of in [frame, own_frame] {
+            let is_skipped = |slot| (1001..1001 + slots).contains(&slot);
+            let late_ns = |slot| if slot == 1000 { slots * 125_000 } else { 0 };
+            let captured_ns = |slot| BEGIN_NS + slot * 125_000 + late_ns(slot);
+            let frames = with_skipped_slots(3000, is_skipped, captured_ns, of);
+            assert_eq!(jumps_of(&frames), [(1002, slots.cast_signed())], "{slots} slots");
+        }
+    }
+}
+
+#[test]
+fn skipped_slots_are_a_jump_of_their_number() {
+    let captured_ns = |slot| BEGIN_NS + slot * 125_000;
+    let skipped = |slots: u64, of: fn(u64, u64, u64) -> Seen| {
+        jumps_of(&with_skipped_slots(4000, |slot| (1000..1000 + slots).contains(&slot), captured_ns, of))
+    };
+    for slots in [1, 70, 160, 400, 1000] {
+        assert_eq!(skipped(slots, frame), [(1001, slots.cast_signed())]);
+    }
+    // With 8 bits, these are 256 lost frames.
+    assert_eq!(skipped(256, frame), []);
+    assert_eq!(skipped(256, own_frame), [(1001, 256)]);
+}
+
+#[test]
+fn frames_that_a_full_queue_dropped_are_no_jump() {
+    for lost in [100, 200, 290, 600] {
+        let mut frames = steady(4000, BEGIN_NS);
+        // A switch was stalled: it kept the first 50 frames, sent them in a burst, and dropped the next ones.
+        for (n, seen) in (0..).zip(&mut frames[1000..1050]) {
+            seen.at_ns = BEGIN_NS + (1050 + lost) * 125_000 - 100_000 + n * 1000;
+        }
+        let end = 1050 + usize::try_from(lost).unwrap();
+        frames.drain(1050..end);
+        assert_eq!(jumps_of(&frames), [], "{lost} lost");
+    }
+}
+
+#[test]
+fn after_a_long_silence_8_bit_numbers_show_no_jump() {
+    let captured_ns = |slot| BEGIN_NS + slot * 125_000 + if slot < 1000 { 0 } else { 20_005_000_000 };
+    let frames = |of: fn(u64, u64, u64) -> Seen| {
+        let mut frames = with_skipped_slots(3000, |_| false, captured_ns, of);
+        for (seq, seen) in (1000..).zip(&mut frames[1000..]) {
+            set_due(seen, captured_ns(seq) + 2_000_000);
+        }
+        frames
+    };
+    assert_eq!(jumps_of(&frames(frame)), []);
+    assert_eq!(jumps_of(&frames(own_frame)), [(1001, 160_040)]);
+}
+
+#[test]
+fn the_drift_has_no_part_of_steps_skipped_slots_and_restarts() {
+    let slots = 40_000;
+    let drift = |is_skipped: &dyn Fn(u64) -> bool, moved_ns: &dyn Fn(u64) -> u64| {
+        // The capture's clock is 12 ppm fast.
+        let captured_ns = |slot| BEGIN_NS + slot * 125_000 + slot * 3 / 2 + moved_ns(slot);
+        presentation(&with_skipped_slots(slots, is_skipped, captured_ns, frame), None).drift_ppm
+    };
+    let none = |_| false;
+    let not_moved = |_| 0;
+    near(drift(&none, &not_moved), -12.0, 0.1);
+    for step_ns in [5_000, 30_000, 60_000, 100_000_000] {
+        near(drift(&none, &|slot| if slot < 20_000 { 0 } else { step_ns }), -12.0, 0.1);
+    }
+    near(drift(&none, &|slot| slot / 9000 * 40_000), -12.0, 0.1);
+    near(drift(&|slot| slot % 3600 == 3500, &not_moved), -12.0, 0.1);
+    near(drift(&|slot| scatter(slot) < 10, &not_moved), -12.0, 0.1);
+    near(drift(&|slot| (20_000..20_040).contains(&slot), &not_moved), -12.0, 0.1);
+    near(drift(&|slot| (12_000..12_400).contains(&(slot % 14_000)), &not_moved), -12.0, 0.1);
+    // The presentation times jump.
+    let mut frames = steady(slots, BEGIN_NS);
+    for (seq, seen) in (0..).zip(&mut frames) {
+        set_due(seen, BEGIN_NS + 2_000_000 + seq * 125_000 + seq / 10_000 * 700_000);
+    }
+    near(presentation(&frames, None).drift_ppm, 0.0, 0.1);
+}
+
+#[test]
+fn a_margin_that_steps_all_the_time_has_no_drift() {
+    let mut frames = steady(20_000, BEGIN_NS);
+    for (seq, seen) in (0..).zip(&mut frames) {
+        set_due(seen, BEGIN_NS + 2_000_000 + seq * 125_000 + seq / 80 * 7919 % 1000 * 200_000);
+    }
+    assert_eq!(presentation(&frames, None).drift_ppm, None);
 }
 
 /// A frame of a clock reference of Milan: one timestamp for 96 samples of 48 kHz, every 2 ms.

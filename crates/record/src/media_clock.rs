@@ -1,6 +1,7 @@
 //! The media clock of an AVTP stream by the presentation times in its frames: jumps and announced restarts.
 //!
-//! A presentation time is expected one interval after the one before. Losses are counted by the sequence numbers.
+//! A presentation time is expected one interval after the one before. Losses are counted by the sequence numbers. Those of
+//! AVTP have 8 bits, so after a longer loss, the presentation time or else the time that passed shows how many frames it had.
 
 use crate::{CapturedMediaChange, WORST_KEPT};
 
@@ -12,9 +13,11 @@ const JUMP: f64 = 4.0;
 const JUMP_MIN: f64 = 0.01;
 const JUMP_MIN_NS: f64 = 1000.0;
 const JUMP_MAX: f64 = 0.25;
-/// In a shorter time than this many intervals, sequence numbers did not start again. Less than half of 256, so that rounding
-/// does not matter.
+/// In a shorter time than this many intervals, sequence numbers of 8 bits did not start again. Less than half of 256, so that
+/// rounding does not matter. With a larger error of the clocks, they show nothing.
 const AROUND_MIN: f64 = 64.0;
+/// If the time between two frames shows the lost ones, it differs from theirs by at most this many intervals.
+const AROUND_ERROR: f64 = 2.0;
 /// Maximum relative difference of two clocks.
 const CLOCK_ERROR: f64 = 500e-6;
 
@@ -27,6 +30,8 @@ pub struct MediaFrame {
     pub at_ns: i64,
     /// Its sequence number.
     pub sequence: u8,
+    /// The run of punctual's own talker, and the frame's number in it; `None` for other talkers.
+    pub of_run: Option<(u32, u64)>,
     /// The media clock restart bit (mr).
     pub restart_bit: bool,
     /// Its presentation time, ns from any fixed origin; `None` without one.
@@ -47,8 +52,6 @@ pub struct MediaClock {
     /// The largest deviation that is no jump, ns; `None` before it is known.
     jump_ns: Option<f64>,
     irregular: bool,
-    /// Sum of all jumps, ns.
-    moved_ns: i64,
     jumps: u64,
     restarts: u64,
     changes: Vec<CapturedMediaChange>,
@@ -60,6 +63,7 @@ pub struct MediaClock {
 #[derive(Debug, Clone, Copy)]
 struct Newest {
     sequence: u8,
+    of_run: Option<(u32, u64)>,
     at_ns: i64,
     restart_bit: bool,
 }
@@ -68,6 +72,7 @@ struct Newest {
 #[derive(Debug, Clone, Copy)]
 struct Last {
     sequence: u8,
+    of_run: Option<(u32, u64)>,
     at_ns: i64,
     /// Its presentation time, ns.
     time_ns: i64,
@@ -78,9 +83,8 @@ struct Last {
 struct Step {
     frame: u64,
     at_ns: i64,
-    time_ns: i64,
-    /// Number of frames since that one, including lost ones.
-    frames: u64,
+    /// Number of frames since that one, including lost ones; `None` if it is not known.
+    frames: Option<u64>,
     advance_ns: i64,
     restarted: bool,
 }
@@ -97,7 +101,6 @@ impl MediaClock {
             waiting: Vec::new(),
             jump_ns: None,
             irregular: false,
-            moved_ns: 0,
             jumps: 0,
             restarts: 0,
             changes: Vec::new(),
@@ -112,7 +115,7 @@ impl MediaClock {
 
     /// Forgets the last frame, because the talker restarted.
     pub fn restart(&mut self) {
-        self.learn(|_, _| ());
+        self.learn();
         (self.newest, self.last, self.restarted) = (None, None, false);
     }
 
@@ -123,60 +126,99 @@ impl MediaClock {
         self.last.map(|last| last.time_ns.saturating_add(at_ns.saturating_sub(last.at_ns)))
     }
 
-    /// Adds a frame. Calls `each` with the presentation time without jumps, and with the time at which its frame came, for
-    /// each frame that continues the stream, at most 256 frames later.
+    /// Adds a frame.
     #[inline(always)]
-    pub fn add(&mut self, now: MediaFrame, mut each: impl FnMut(i64, i64)) {
-        let MediaFrame { frame, at_ns, sequence, restart_bit, time_ns } = now;
-        if !self.is_newer(sequence, at_ns) {
+    pub fn add(&mut self, now: MediaFrame) {
+        let MediaFrame { frame, at_ns, sequence, of_run, restart_bit, time_ns } = now;
+        if !self.is_newer(&now) {
             return;
         }
-        let newest = Newest { sequence, at_ns, restart_bit };
+        let newest = Newest { sequence, of_run, at_ns, restart_bit };
         if self.newest.replace(newest).is_some_and(|before| before.restart_bit != restart_bit) {
             self.restarts += 1;
             self.restarted = true;
         }
         let Some(time_ns) = time_ns else { return };
-        let Some(last) = self.last.replace(Last { sequence, at_ns, time_ns }) else {
-            each(time_ns, at_ns);
-            return;
-        };
-        let ahead = u64::from(sequence.wrapping_sub(last.sequence));
-        let passed_ns = at_ns.saturating_sub(last.at_ns) as f64;
-        let around = if passed_ns < AROUND_MIN * self.interval_ns {
-            0
-        } else {
-            nearest((passed_ns / self.interval_ns - ahead as f64) / 256.0).max(0).cast_unsigned()
-        };
-        let frames = ahead.saturating_add(around.saturating_mul(256)).max(1);
+        let now = Last { sequence, of_run, at_ns, time_ns };
+        let Some(last) = self.last.replace(now) else { return };
+        let frames = self.frames_between(&last, &now);
         let advance_ns = time_ns.saturating_sub(last.time_ns);
         let restarted = std::mem::take(&mut self.restarted);
-        let step = Step { frame, at_ns, time_ns, frames, advance_ns, restarted };
+        let step = Step { frame, at_ns, frames, advance_ns, restarted };
         if self.jump_ns.is_some() {
-            self.take(step, &mut each);
+            self.take(step);
         } else {
             self.waiting.push(step);
             if self.waiting.len() == LEARN {
-                self.learn(each);
+                self.learn();
             }
         }
     }
 
     /// False for duplicates and for frames that were overtaken.
     #[inline]
-    fn is_newer(&self, sequence: u8, at_ns: i64) -> bool {
-        self.newest.is_none_or(|newest| {
-            (1..128).contains(&sequence.wrapping_sub(newest.sequence))
-                || at_ns.saturating_sub(newest.at_ns) as f64 > 128.0 * self.interval_ns
+    fn is_newer(&self, now: &MediaFrame) -> bool {
+        let Some(newest) = &self.newest else { return true };
+        if let Some(frames) = in_run(newest.of_run, now.of_run) {
+            return frames > 0;
+        }
+        (1..128).contains(&now.sequence.wrapping_sub(newest.sequence))
+            || self.intervals(now.at_ns, newest.at_ns) > 128.0
+            || self.follows_by_media(now)
+    }
+
+    /// True if the presentation time shows that the frame is after the newest one and at least 128 frames between them were
+    /// lost.
+    #[cold]
+    fn follows_by_media(&self, now: &MediaFrame) -> bool {
+        self.last.zip(now.time_ns).is_some_and(|(last, time_ns)| {
+            let MediaFrame { sequence, of_run, at_ns, .. } = *now;
+            self.frames_by_media(&last, &Last { sequence, of_run, at_ns, time_ns }).is_some_and(|frames| frames >= 128)
         })
     }
 
+    /// The number of frames from the last one to this one, including lost ones; `None` if it is not known.
+    #[inline]
+    fn frames_between(&self, last: &Last, now: &Last) -> Option<u64> {
+        if let Some(frames) = in_run(last.of_run, now.of_run) {
+            return Some(frames.max(1).cast_unsigned());
+        }
+        let ahead = u64::from(now.sequence.wrapping_sub(last.sequence)).max(1);
+        let longest = self.intervals(now.at_ns, last.at_ns).max(self.intervals(now.time_ns, last.time_ns));
+        if longest < AROUND_MIN { Some(ahead) } else { self.frames_around(ahead, longest, last, now) }
+    }
+
+    /// The same if so much time passed, in intervals, that the sequence numbers may have started again. A frame that came late
+    /// has an expected presentation time. If the presentation time moved on, too, the talker left out slots, unless the time
+    /// for exactly as many frames passed.
+    #[cold]
+    fn frames_around(&self, ahead: u64, longest: f64, last: &Last, now: &Last) -> Option<u64> {
+        if longest * CLOCK_ERROR > AROUND_MIN {
+            return None;
+        }
+        let by_media = self.frames_by_media(last, now).filter(|&frames| ahead > 1 || frames == ahead);
+        let passed = self.intervals(now.at_ns, last.at_ns);
+        by_media.or_else(|| frames_near(passed, last, now, AROUND_ERROR)).or(Some(ahead))
+    }
+
+    /// The number of frames for which the presentation time advanced; `None` if it did not advance by that of whole frames
+    /// with this sequence number.
+    fn frames_by_media(&self, last: &Last, now: &Last) -> Option<u64> {
+        frames_near(self.intervals(now.time_ns, last.time_ns), last, now, JUMP_MAX)
+    }
+
+    #[inline]
+    fn intervals(&self, now_ns: i64, before_ns: i64) -> f64 {
+        now_ns.saturating_sub(before_ns) as f64 / self.interval_ns
+    }
+
     /// Finds out how regularly the timestamps advance, if that is not known yet. Call it at the end of the stream.
-    pub fn learn(&mut self, mut each: impl FnMut(i64, i64)) {
+    pub fn learn(&mut self) {
         if self.jump_ns.is_some() {
             return;
         }
-        let mut deviations: Vec<f64> = self.waiting.iter().map(|step| self.deviation_ns(step).abs()).collect();
+        let mut deviations: Vec<f64> =
+            self.waiting.iter().filter_map(|step| self.deviation_ns(step)).map(f64::abs).collect();
         deviations.sort_by(f64::total_cmp);
         let most_ns = self.interval_ns * JUMP_MAX;
         self.irregular = at_part(&deviations, 1, 2).is_some_and(|median_ns| median_ns > most_ns);
@@ -184,35 +226,38 @@ impl MediaClock {
         let least_ns = (self.interval_ns * JUMP_MIN).max(JUMP_MIN_NS).min(most_ns);
         self.jump_ns = Some((usual_ns * JUMP).clamp(least_ns, most_ns));
         for step in std::mem::take(&mut self.waiting) {
-            self.take(step, &mut each);
+            self.take(step);
         }
     }
 
-    fn deviation_ns(&self, step: &Step) -> f64 {
-        step.advance_ns as f64 - step.frames as f64 * self.interval_ns
+    fn deviation_ns(&self, step: &Step) -> Option<f64> {
+        step.frames.map(|frames| step.advance_ns as f64 - frames as f64 * self.interval_ns)
     }
 
     #[inline(always)]
-    fn take(&mut self, step: Step, each: &mut impl FnMut(i64, i64)) {
-        let deviation_ns = self.deviation_ns(&step);
-        let most_ns = self.jump_ns.unwrap_or(0.0) + step.frames as f64 * self.interval_ns * CLOCK_ERROR;
+    fn take(&mut self, step: Step) {
+        let Some((frames, deviation_ns)) = step.frames.zip(self.deviation_ns(&step)) else {
+            if step.restarted {
+                self.change(step, None);
+            }
+            return;
+        };
+        let most_ns = self.jump_ns.unwrap_or(0.0) + frames as f64 * self.interval_ns * CLOCK_ERROR;
         let is_jump = deviation_ns.abs() > most_ns && !self.irregular;
         if is_jump || step.restarted {
-            self.change(step, if is_jump { nearest(deviation_ns) } else { 0 });
+            self.change(step, Some(if is_jump { nearest(deviation_ns) } else { 0 }));
         }
         if !is_jump {
-            let (frames, advance_ns) = self.advanced;
-            self.advanced = (frames.saturating_add(step.frames), advance_ns.saturating_add(step.advance_ns));
+            let (all, advance_ns) = self.advanced;
+            self.advanced = (all.saturating_add(frames), advance_ns.saturating_add(step.advance_ns));
         }
-        each(step.time_ns.saturating_sub(self.moved_ns), step.at_ns);
     }
 
     #[cold]
-    fn change(&mut self, step: Step, jump_ns: i64) {
-        self.jumps += u64::from(jump_ns != 0);
-        self.moved_ns = self.moved_ns.saturating_add(jump_ns);
+    fn change(&mut self, step: Step, jump_ns: Option<i64>) {
+        self.jumps += u64::from(jump_ns.is_some_and(|ns| ns != 0));
         if self.changes.len() < WORST_KEPT {
-            let jump_ns = (!self.irregular).then_some(jump_ns);
+            let jump_ns = jump_ns.filter(|_| !self.irregular);
             let Step { frame, at_ns, restarted, .. } = step;
             self.changes.push(CapturedMediaChange { frame, at_ns, jump_ns, restarted });
         }
@@ -244,6 +289,22 @@ impl MediaClock {
     }
 }
 
+/// The number of frames from one number to another one of the same run of punctual's talker; `None` for other numbers.
+#[inline]
+fn in_run(before: Option<(u32, u64)>, now: Option<(u32, u64)>) -> Option<i64> {
+    let ((run, before), (same, seq)) = before.zip(now)?;
+    (run == same).then(|| seq.wrapping_sub(before).cast_signed())
+}
+
+/// The number of frames nearest to so many intervals by the sequence numbers of 8 bits; `None` if it differs by more than
+/// `error` and the difference of two clocks.
+fn frames_near(intervals: f64, last: &Last, now: &Last, error: f64) -> Option<u64> {
+    let ahead = f64::from(now.sequence.wrapping_sub(last.sequence));
+    let frames = ahead + 256.0 * ((intervals - ahead) / 256.0).round().max(0.0);
+    let is_near = (intervals - frames).abs() <= error + frames * CLOCK_ERROR;
+    (is_near && frames >= 1.0).then(|| nearest(frames).cast_unsigned())
+}
+
 /// The value at this part of sorted values; `None` without values.
 fn at_part(sorted: &[f64], part: usize, of: usize) -> Option<f64> {
     sorted.get((sorted.len() * part / of).min(sorted.len().saturating_sub(1))).copied()
@@ -267,7 +328,7 @@ mod tests {
         let mut clock = MediaClock::new(INTERVAL_NS as f64);
         for ((frame, sequence), time_ns) in (0..).zip((0..=u8::MAX).cycle()).zip(times_ns) {
             let at_ns = i64::try_from(frame).unwrap() * INTERVAL_NS;
-            clock.add(MediaFrame { frame: frame + 1, at_ns, sequence, restart_bit: false, time_ns }, |_, _| ());
+            clock.add(MediaFrame { frame: frame + 1, at_ns, sequence, of_run: None, restart_bit: false, time_ns });
         }
         clock
     }

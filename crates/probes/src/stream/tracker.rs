@@ -267,7 +267,8 @@ impl Tracker {
         let Avtp { sequence, media_restart, timestamp, .. } = now.avtp;
         let time_ns = timestamp.map(|timestamp| nearest_ns(timestamp, near_ns));
         let frame = self.listener.frames;
-        self.media.add(MediaFrame { frame, at_ns, sequence, restart_bit: media_restart, time_ns }, |_, _| ());
+        let of_run = now.probe.map(|probe| (probe.run, probe.seq));
+        self.media.add(MediaFrame { frame, at_ns, sequence, of_run, restart_bit: media_restart, time_ns });
     }
 
     fn count_one_way(&mut self, now: &Arrival) {
@@ -376,7 +377,7 @@ impl Tracker {
     pub fn to_record(&self, interface: &str, dropped: Option<Dropped>) -> record::Listener {
         let Numbers { lost, loss_bursts, duplicates, reordered, strays, .. } = self.numbers;
         let mut media = self.media.clone();
-        media.learn(|_, _| ());
+        media.learn();
         let mut listener = record::Listener {
             identity: self.identity(interface),
             lost,
