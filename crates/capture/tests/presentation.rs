@@ -215,8 +215,11 @@ fn with_skipped_slots(
 fn jumps_of(frames: &[Seen]) -> Vec<(u64, i64)> {
     let found = presentation(frames, None);
     let in_slots = |ns: i64| (ns + ns.signum() * 62_500) / 125_000;
-    let jumps =
-        found.changes.iter().map(|change| (change.frame, in_slots(change.jump_ns.unwrap()))).collect::<Vec<_>>();
+    let jumps = found
+        .changes
+        .iter()
+        .map(|change| (change.frame, in_slots(change.jump_ns.expect("a known jump"))))
+        .collect::<Vec<_>>();
     assert_eq!(found.jumps, Some(jumps.len() as u64));
     jumps
 }
@@ -274,6 +277,16 @@ fn after_a_long_silence_8_bit_numbers_show_no_jump() {
     };
     assert_eq!(jumps_of(&frames(frame)), []);
     assert_eq!(jumps_of(&frames(own_frame)), [(1001, 160_040)]);
+}
+
+#[test]
+fn a_clock_of_the_capture_that_is_set_back_is_no_jump() {
+    for back_ns in [1_000_000_000, 5_000_000_000, 3_600_000_000_000] {
+        let captured_ns = |slot| BEGIN_NS + slot * 125_000 - if slot < 2000 { 0 } else { back_ns };
+        let frames = with_skipped_slots(4000, |_| false, captured_ns, frame);
+        let found = presentation(&frames, None);
+        assert_eq!((found.jumps, found.drift_ppm), (Some(0), None), "{back_ns}");
+    }
 }
 
 #[test]

@@ -119,11 +119,12 @@ impl MediaClock {
         (self.newest, self.last, self.restarted) = (None, None, false);
     }
 
-    /// The expected presentation time of a frame that came at `at_ns`, ns; `None` before the first one.
+    /// The expected presentation time of a frame that came at `at_ns`, ns; `None` before the first one. If the time went back,
+    /// its clock was set, and the media clock continues.
     #[inline]
     #[must_use]
     pub fn near_ns(&self, at_ns: i64) -> Option<i64> {
-        self.last.map(|last| last.time_ns.saturating_add(at_ns.saturating_sub(last.at_ns)))
+        self.last.map(|last| last.time_ns.saturating_add(at_ns.saturating_sub(last.at_ns).max(0)))
     }
 
     /// Adds a frame.
@@ -201,7 +202,7 @@ impl MediaClock {
         by_media.or_else(|| frames_near(passed, last, now, AROUND_ERROR)).or(Some(ahead))
     }
 
-    /// The number of frames for which the presentation time advanced; `None` if it did not advance by that of whole frames
+    /// The number of frames by the advance of the presentation time; `None` if it did not advance by the time of whole frames
     /// with this sequence number.
     fn frames_by_media(&self, last: &Last, now: &Last) -> Option<u64> {
         frames_near(self.intervals(now.time_ns, last.time_ns), last, now, JUMP_MAX)
