@@ -83,7 +83,8 @@ fn check(proof: &Proof, disk: &Tree, output: &str) -> Result<()> {
     let (worst_with, best_without) = (max(true).fold(0.0, f64::max), max(false).fold(f64::MAX, f64::min));
     ensure!(worst_with < best_without, "each boot without ticks only is better: {worst_with} to {best_without}");
     ensure!(!disk.contains(UNIT), "the unit is still there");
-    ensure!(output.contains("add to the kernel's arguments in your boot loader: highres=on"), "{output}");
+    let keep = "add to the kernel's arguments in your boot loader, in place of highres=off: highres=on";
+    ensure!(output.contains(keep), "{output}");
     Ok(())
 }
 

@@ -70,7 +70,9 @@ pub fn steps_for(root: &Root, arguments: String) -> Boot {
 
 /// The arguments that others replace, in words.
 fn in_place_of(line: &str, added: &[&str]) -> String {
-    match boot_arguments::replaced(line, added).as_slice() {
+    let mut old = boot_arguments::replaced(line, added);
+    old.retain(|word| !added.contains(word));
+    match old.as_slice() {
         [] => String::new(),
         old => format!(", in place of {}", old.join(" ")),
     }
