@@ -222,18 +222,14 @@ fn group(
 
 /// The control groups of a process: lines `id:controllers:name`; none if no hierarchy was ever mounted.
 pub(crate) fn lines(root: &Root, process: &str) -> Result<String, Unreadable> {
-    let path = format!("proc/{process}/cgroup");
     let is_groups = |text: &str| !text.is_empty() && text.lines().all(|line| line.split(':').count() >= 3);
-    match root.read_bytes(&path)?.is_empty() {
-        true => Ok(String::new()),
-        false => root.parsed(&path, |text| is_groups(text).then(|| text.to_owned())),
-    }
+    root.parsed_or_empty(&format!("proc/{process}/cgroup"), |text| is_groups(text).then(|| text.to_owned()))
 }
 
 /// The mounts of this process, whose lines have a dash between the fields of the mount and those of its source.
 fn mounts(root: &Root) -> Result<String, Unreadable> {
     let is_mounts = |text: &str| !text.is_empty() && text.lines().all(|line| line.contains(" - "));
-    root.parsed("proc/self/mountinfo", |text| is_mounts(text).then(|| text.to_owned()))
+    root.text_if("proc/self/mountinfo", is_mounts)
 }
 
 /// The part of the group's name below the mounted group: empty, or with a leading slash.

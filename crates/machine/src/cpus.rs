@@ -112,7 +112,7 @@ pub(crate) fn read_list(root: &Root, path: &str) -> Result<CpuList, Unreadable> 
 
 /// The text of `/proc/cpuinfo`, whose lines are `key : value`.
 pub(crate) fn cpuinfo(root: &Root) -> Result<String, Unreadable> {
-    root.parsed("proc/cpuinfo", |text| text.lines().next()?.contains(':').then(|| text.to_owned()))
+    root.text_if("proc/cpuinfo", |text| text.lines().next().is_some_and(|line| line.contains(':')))
 }
 
 /// The CPUs that can run without a tick; empty if the kernel does not support that.

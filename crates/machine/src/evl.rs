@@ -20,9 +20,7 @@ pub(crate) fn core(root: &Root) -> Option<EvlCore> {
 
 /// The gravity of the core's clock, as its file has it; `None` if the kernel has none.
 pub(crate) fn gravity(root: &Root) -> Option<String> {
-    let is_gravity = |text: &str| text.parse::<Gravity>().is_ok();
-    let path = "sys/devices/virtual/clock/monotonic/gravity";
-    root.parsed(path, |text| is_gravity(text).then(|| text.to_owned())).ok()
+    root.text_if("sys/devices/virtual/clock/monotonic/gravity", |text| text.parse::<Gravity>().is_ok()).ok()
 }
 
 /// The CPUs of the EVL core; `None` if the kernel has none or does not report them.

@@ -2,7 +2,7 @@
 
 use record::Machine;
 
-use crate::{CpuList, Root, Unreadable, clocks, cpus, evl, kernel, usable_cpus, virt};
+use crate::{CpuList, Root, Unreadable, clocks, cpus, evl, kernel, root::is_printable, usable_cpus, virt};
 
 /// Reads the facts about the machine. A fact that cannot be read is absent; none is guessed.
 #[must_use]
@@ -15,10 +15,10 @@ pub fn facts(root: &Root) -> Machine {
         .or_else(|| version.as_deref()?.strip_prefix("Linux version ")?.split(' ').next().map(str::to_owned));
     // `uname -v` starts at the build number.
     let kernel_build = root
-        .parsed("proc/sys/kernel/version", |text| text.starts_with('#').then(|| text.to_owned()))
+        .text_if("proc/sys/kernel/version", |text| text.starts_with('#'))
         .ok()
         .or_else(|| version.as_deref().and_then(|version| Some(version[version.rfind(" #")?..].trim().to_owned())));
-    let cmdline = root.printable("proc/cmdline").ok();
+    let cmdline = root.text_if("proc/cmdline", is_printable).ok();
     let online = cpus::online_cpus(root);
 
     Machine {

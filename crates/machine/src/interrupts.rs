@@ -189,7 +189,7 @@ pub(crate) struct DeviceInterrupt {
 /// # Errors
 /// The errors of [`Root::parsed`].
 pub(crate) fn table(root: &Root) -> Result<String, Unreadable> {
-    root.parsed("proc/interrupts", |text| (!cpus(text).is_empty()).then(|| text.to_owned()))
+    root.text_if("proc/interrupts", |text| !cpus(text).is_empty())
 }
 
 /// All numbered interrupts, also timers; `None` if they cannot be read.

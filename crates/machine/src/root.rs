@@ -104,8 +104,8 @@ impl Root {
         self.kept().map(|kept| kept.seen.clone()).unwrap_or_default()
     }
 
-    /// Everything that could not be read or understood since the last call, although it exists, or may exist: files, folders, links,
-    /// and those whose existence was asked. Nothing without [`at_once`](Self::at_once).
+    /// Everything that could not be read or understood since the last call, although it exists, or may exist: files,
+    /// folders, links, and those whose existence was asked. Nothing without [`at_once`](Self::at_once).
     pub(crate) fn take_unread(&self) -> Vec<Unread> {
         self.kept().map(|mut kept| std::mem::take(&mut kept.unread)).unwrap_or_default()
     }
@@ -227,19 +227,30 @@ impl Root {
         self.noted(path, value.ok_or(Unreadable::NotUnderstood))
     }
 
+    /// The same for a file that can be empty, which has the default value.
+    ///
+    /// # Errors
+    /// The errors of [`parsed`](Self::parsed).
+    pub fn parsed_or_empty<T: Default>(
+        &self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Unreadable> {
+        if self.read_bytes(path)?.is_empty() { Ok(T::default()) } else { self.parsed(path, parse) }
+    }
+
+    /// The text of a file, if it is valid.
+    ///
+    /// # Errors
+    /// The errors of [`parsed`](Self::parsed).
+    pub fn text_if(&self, path: &str, is_valid: impl FnOnce(&str) -> bool) -> Result<String, Unreadable> {
+        self.parsed(path, |text| is_valid(text).then(|| text.to_owned()))
+    }
+
     /// The number in a file that contains only one number.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
         self.parsed(path, |text| text.parse().ok()).ok()
-    }
-
-    /// The text of a file that people or firmware chose: any text, if it can be printed.
-    ///
-    /// # Errors
-    /// The errors of [`parsed`](Self::parsed).
-    pub fn printable(&self, path: &str) -> Result<String, Unreadable> {
-        let is_printable = |c: char| (!c.is_control() || c.is_whitespace()) && c != char::REPLACEMENT_CHARACTER;
-        self.parsed(path, |text| text.chars().all(is_printable).then(|| text.to_owned()))
     }
 
     /// The text of a file that contains one word, such as the name of a governor.
@@ -248,8 +259,7 @@ impl Root {
     /// The errors of [`parsed`](Self::parsed).
     pub fn word(&self, path: &str) -> Result<String, Unreadable> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.+/:~".contains(c);
-        let is_word = |text: &str| !text.is_empty() && text.chars().all(is_part);
-        self.parsed(path, |text| is_word(text).then(|| text.to_owned()))
+        self.text_if(path, |text| !text.is_empty() && text.chars().all(is_part))
     }
 
     /// The stored target of a symbolic link.
@@ -314,6 +324,11 @@ impl Root {
         }
         names
     }
+}
+
+/// True for a text that people or firmware chose: any text that can be printed.
+pub(crate) fn is_printable(text: &str) -> bool {
+    text.chars().all(|c| (!c.is_control() || c.is_whitespace()) && c != char::REPLACEMENT_CHARACTER)
 }
 
 /// The text without white space and NULs at both ends.

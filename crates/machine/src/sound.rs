@@ -78,8 +78,7 @@ pub fn cards(root: &Root) -> Vec<Card> {
 
 /// The kernel's list of cards.
 pub(crate) fn cards_text(root: &Root) -> Result<String, Unreadable> {
-    let is_list = |text: &str| text.contains('[') || text.contains("no soundcards");
-    root.parsed("proc/asound/cards", |text| is_list(text).then(|| text.to_owned()))
+    root.text_if("proc/asound/cards", |text| text.contains('[') || text.contains("no soundcards"))
 }
 
 /// Parses a line `00-01: Loopback PCM : Loopback PCM : playback 8 : capture 8`.

@@ -121,9 +121,9 @@ fn device_tree_hypervisor(root: &Root) -> Option<String> {
     Some(kind.to_owned())
 }
 
-/// How the kernel of an ARM machine calls its firmware: `hvc` or `smc`.
+/// The instruction by which the kernel of an ARM machine calls its firmware: `hvc` or `smc`.
 pub(crate) fn psci_method(root: &Root) -> Result<String, Unreadable> {
-    root.parsed(PSCI_METHOD, |method| ["hvc", "smc"].contains(&method).then(|| method.to_owned()))
+    root.text_if(PSCI_METHOD, |method| ["hvc", "smc"].contains(&method))
 }
 
 /// The file of [`psci_method`].

@@ -5,6 +5,7 @@ use record::Finding;
 use super::{Check, CheckContext, Explain, chosen, evidence, fail, files, not_applicable, ok, unknown, warn, without};
 use crate::{
     Root, Unreadable,
+    root::is_printable,
     tune::firmware::{self, Radio, radio_kind},
 };
 
@@ -39,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
 fn no_board(context: &CheckContext, id: &str) -> Option<Finding> {
     const TREE: &str = "proc/device-tree";
     const MODEL: &str = "proc/device-tree/model";
-    match context.root.printable(MODEL) {
+    match context.root.text_if(MODEL, is_printable) {
         Ok(model) if model.is_empty() => Some(unknown(id, "kind of machine not readable", evidence(MODEL, &model))),
         Ok(_) => None,
         // A container hides the folder that the kernel's link leads to.
@@ -192,9 +193,7 @@ fn firmware_lines(context: &CheckContext) -> Finding {
         return not_applicable(ID, "not a Raspberry Pi", evidence("proc/device-tree/model", &model));
     }
     let path = firmware::file(root).unwrap_or(firmware::FILES[0]);
-    let lines = match root.printable(path) {
-        // An empty file is as valid as any.
-        Err(Unreadable::NotUnderstood) if root.read_bytes(path).is_ok_and(|bytes| bytes.is_empty()) => Vec::new(),
+    let lines = match root.parsed_or_empty(path, |text| is_printable(text).then(|| text.to_owned())) {
         Ok(text) => firmware::known_lines(&text),
         Err(why) => return unknown(ID, "configuration of the firmware not readable", without(path, why)),
     };
@@ -300,5 +299,7 @@ mod tests {
 
         put("sys/class/rfkill/rfkill2/soft", "1\n");
         assert_eq!(finding().state, FindingState::Ok);
+        put("boot/firmware/config.txt", "");
+        assert_eq!(finding().title, "config.txt changes neither radio, sound nor frequency");
     }
 }

@@ -203,7 +203,10 @@ fn smt(context: &CheckContext) -> Finding {
             Ok("1") if context.root.exists(&control) => format!("echo off | sudo tee /{control}"),
             _ => format!("echo 0 | sudo tee {}", files.join(" ")),
         };
-        let more = if cores.len() > 1 { format!(", and {} more pairs", cores.len() - 1) } else { String::new() };
+        let more = match cores.len() - 1 {
+            0 => String::new(),
+            more => format!(", and those of {}", record::counted(more as u64, "more core")),
+        };
         let read = context.evidence(&list(core.first().unwrap_or(0)));
         return warn(ID, format!("{} share a core (SMT){more}", core.in_words()), read)
             .because(WHY, remedy)
@@ -243,10 +246,10 @@ fn is_costly(state: &str) -> bool {
     COSTLY.iter().any(|word| state.contains(word)) || parts.into_iter().any(|part| matches!(part, "IBRS" | "IBPB"))
 }
 
-/// The state of a vulnerability, as `Documentation/ABI/testing/sysfs-devices-system-cpu` has it; some states are longer.
-fn vulnerability(text: &str) -> Option<String> {
+/// True for the state of a vulnerability (`Documentation/ABI/testing/sysfs-devices-system-cpu`); some states are longer.
+fn is_vulnerability(text: &str) -> bool {
     let states = ["Not affected", "Vulnerable", "Mitigation", "Unknown", "Processor vulnerable", "KVM: "];
-    states.iter().any(|state| text.starts_with(state)).then(|| text.to_owned())
+    states.iter().any(|state| text.starts_with(state))
 }
 
 fn mitigations(context: &CheckContext) -> Finding {
@@ -260,7 +263,7 @@ fn mitigations(context: &CheckContext) -> Finding {
         .root
         .list(FOLDER)
         .into_iter()
-        .map(|name| (name.clone(), context.root.parsed(&format!("{FOLDER}/{name}"), vulnerability).ok()))
+        .map(|name| (name.clone(), context.root.text_if(&format!("{FOLDER}/{name}"), is_vulnerability).ok()))
         .collect();
     let found: Vec<(&str, &str)> = states
         .iter()
@@ -375,11 +378,10 @@ fn energy_preference(context: &CheckContext) -> Finding {
         ["default", "performance", "balance_performance", "balance_power", "power"].contains(&text)
             || text.parse::<u8>().is_ok()
     };
-    let preference = |text: &str| is_known(text).then(|| text.to_owned());
     let read: Vec<(u32, String)> = context
         .online()
         .iter()
-        .filter_map(|cpu| Some((cpu, context.root.parsed(&file(cpu), preference).ok()?)))
+        .filter_map(|cpu| Some((cpu, context.root.text_if(&file(cpu), is_known).ok()?)))
         .collect();
     // `0` is the number of `performance`.
     let saves = |value: &str| !matches!(value, "performance" | "0");

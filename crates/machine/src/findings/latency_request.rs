@@ -56,7 +56,7 @@ fn holder(root: &Root) -> Option<(u32, String)> {
 fn of_single_cpus(context: &CheckContext) -> Finding {
     let file = latency_limit;
     let is_limit = |text: &str| text == "n/a" || text.parse::<u32>().is_ok();
-    let limit = |cpu: u32| context.root.parsed(&file(cpu), |text| is_limit(text).then(|| text.to_owned()));
+    let limit = |cpu: u32| context.root.text_if(&file(cpu), is_limit);
     let read: Vec<(u32, String)> = context.online().iter().filter_map(|cpu| Some((cpu, limit(cpu).ok()?))).collect();
     let Some((first, value)) = read.iter().find(|(_, value)| value != "0").or(read.first()) else {
         return match context.root.try_read(&file(0)) {

@@ -77,8 +77,7 @@ fn pci(context: &CheckContext) -> Finding {
 fn pci_controllers(root: &Root) -> Vec<Device> {
     let device = |name: String| {
         let is_class = |class: &str| class.strip_prefix("0x").is_some_and(|hex| u32::from_str_radix(hex, 16).is_ok());
-        let class = |text: &str| is_class(text).then(|| text.to_owned());
-        let class = root.parsed(&format!("{PCI}/{name}/class"), class).ok()?;
+        let class = root.text_if(&format!("{PCI}/{name}/class"), is_class).ok()?;
         let (_, kind) = PCI_KINDS.iter().find(|(code, _)| class.starts_with(code))?;
         let path = format!("{PCI}/{name}/power/control");
         let control = root.read(&path)?;
@@ -105,9 +104,8 @@ fn peripherals(root: &Root) -> Vec<Device> {
             return None;
         }
         let read = |file: &str| root.read(&format!("{USB}/{name}/{file}"));
-        let two_digits =
-            |text: &str| (text.len() == 2 && u8::from_str_radix(text, 16).is_ok()).then(|| text.to_owned());
-        let class = root.parsed(&format!("{USB}/{name}/bDeviceClass"), two_digits).ok()?;
+        let is_class = |text: &str| text.len() == 2 && u8::from_str_radix(text, 16).is_ok();
+        let class = root.text_if(&format!("{USB}/{name}/bDeviceClass"), is_class).ok()?;
         if class == HUB {
             return None;
         }

@@ -113,15 +113,14 @@ struct Granted {
 
 impl Granted {
     fn read(context: &CheckContext, bit: u32, limit: &str) -> Self {
-        let has = |sign: &'static str| move |text: &str| text.contains(sign).then(|| text.to_owned());
-        let status = context.root.parsed(STATUS, has("CapEff:")).unwrap_or_default();
+        let status = context.root.text_if(STATUS, |text| text.contains("CapEff:")).unwrap_or_default();
         let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).map(str::trim);
         let held = effective.and_then(|hex| u64::from_str_radix(hex, 16).ok()).map(|set| set & (1 << bit) != 0);
         // Root in a user namespace has every capability, but none of them grants these rights.
         let confined = virt::initial_namespace(context.root, "user") == Some(false);
         let capable = if confined { held.map(|_| false) } else { held };
 
-        let limits = context.root.parsed(LIMITS, has("Max ")).unwrap_or_default();
+        let limits = context.root.text_if(LIMITS, |text| text.contains("Max ")).unwrap_or_default();
         let values = limits.lines().find_map(|line| line.strip_prefix(limit));
         let soft_limit = values.and_then(|values| values.split_whitespace().next()).map(str::to_owned);
 

@@ -86,8 +86,7 @@ pub(super) fn all(folder: &Folder, napis: &Reading<Vec<Napi>>, unread: &mut Unre
     let own = lines.iter().filter(|line| own.contains(&line.number) && line.count > 0);
     let interrupt = |line: &Line| {
         let is_list = |text: &str| text.parse::<CpuList>().is_ok();
-        let list = |text: &str| is_list(text).then(|| text.to_owned());
-        let read = |file: &str| root.parsed(&format!("proc/irq/{}/{file}", line.number), list).ok();
+        let read = |file: &str| root.text_if(&format!("proc/irq/{}/{file}", line.number), is_list).ok();
         let (allowed, effective) = (read("smp_affinity_list"), read("effective_affinity_list"));
         Interrupt { number: line.number, name: line.name.to_owned(), allowed, effective, thread: None }
     };

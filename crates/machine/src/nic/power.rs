@@ -34,11 +34,11 @@ pub(super) fn power(folder: &Folder, interface: &str) -> Power {
     };
     let sleeps: Vec<(String, bool)> = ["l0s", "l1"].into_iter().filter_map(sleep).collect();
     let in_force = sleeps.iter().filter(|(_, on)| *on).map(|(name, _)| name.clone()).collect();
-    let control = |text: &str| ["on", "auto"].contains(&text).then(|| text.to_owned());
+    let is_control = |text: &str| ["on", "auto"].contains(&text);
     let runtime = folder.file(&format!("{device}/power/control"));
     Power {
         device: format!("sys/class/net/{interface}/{device}"),
-        runtime: runtime.and_then(|path| folder.root.parsed(&path, control).ok()),
+        runtime: runtime.and_then(|path| folder.root.text_if(&path, is_control).ok()),
         is_pci,
         link_sleeps: (!sleeps.is_empty()).then_some(in_force),
         link_policy: folder.root.parsed("sys/module/pcie_aspm/parameters/policy", chosen).ok(),
