@@ -156,10 +156,7 @@ impl Campaign {
     /// Returns the JSON Schema of this document, generated from the types.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
-        let mut schema = schemars::schema_for!(Self);
-        schema.insert("$id".into(), format!("https://punctual.invalid/schema/{CAMPAIGN_SCHEMA}").into());
-        schema.insert("title".into(), CAMPAIGN_SCHEMA.into());
-        schema.to_value()
+        crate::schema_of::<Self>(CAMPAIGN_SCHEMA)
     }
 }
 

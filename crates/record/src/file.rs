@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 pub use self::{
     atomic::{check_writable, create, write_atomic, write_new, write_or_send, write_unfollowed},
@@ -225,28 +225,29 @@ pub fn to_json(record: &Record) -> Vec<u8> {
 /// Serializes the document of a campaign, indented for human readers.
 #[must_use]
 pub fn campaign_to_json(campaign: &Campaign) -> Vec<u8> {
-    let json = serde_json::to_string_pretty(campaign).expect("all map keys of a campaign are strings");
-    escape_json(json + "\n").into_bytes()
+    in_json(campaign)
 }
 
 /// Serializes the document of a search.
 #[must_use]
 pub fn proof_to_json(proof: &Proof) -> Vec<u8> {
-    let json = serde_json::to_string_pretty(proof).expect("all map keys of a search are strings");
-    escape_json(json + "\n").into_bytes()
+    in_json(proof)
 }
 
 /// Serializes the document of a comparison.
 #[must_use]
 pub fn versus_to_json(versus: &Versus) -> Vec<u8> {
-    let json = serde_json::to_string_pretty(versus).expect("all map keys of a comparison are strings");
-    escape_json(json + "\n").into_bytes()
+    in_json(versus)
 }
 
 /// Serializes the document of a comparison across the values of a condition.
 #[must_use]
 pub fn across_to_json(across: &Across) -> Vec<u8> {
-    let json = serde_json::to_string_pretty(across).expect("all map keys of a comparison are strings");
+    in_json(across)
+}
+
+fn in_json(document: &impl Serialize) -> Vec<u8> {
+    let json = serde_json::to_string_pretty(document).expect("all map keys of the documents are strings");
     escape_json(json + "\n").into_bytes()
 }
 

@@ -130,8 +130,13 @@ pub const SCHEMA: &str = "punctual.run/1";
 /// Returns the JSON Schema of [`Record`], generated from the types.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
-    let mut schema = schemars::schema_for!(Record);
-    schema.insert("$id".into(), format!("https://punctual.invalid/schema/{SCHEMA}").into());
-    schema.insert("title".into(), SCHEMA.into());
+    schema_of::<Record>(SCHEMA)
+}
+
+/// The JSON Schema of a document, whose format has this name.
+fn schema_of<T: schemars::JsonSchema>(name: &str) -> serde_json::Value {
+    let mut schema = schemars::schema_for!(T);
+    schema.insert("$id".into(), format!("https://punctual.invalid/schema/{name}").into());
+    schema.insert("title".into(), name.into());
     schema.to_value()
 }

@@ -103,10 +103,7 @@ impl Proof {
     /// Returns the JSON Schema of this document, generated from the types.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
-        let mut schema = schemars::schema_for!(Self);
-        schema.insert("$id".into(), format!("https://punctual.invalid/schema/{PROOF_SCHEMA}").into());
-        schema.insert("title".into(), PROOF_SCHEMA.into());
-        schema.to_value()
+        crate::schema_of::<Self>(PROOF_SCHEMA)
     }
 }
 

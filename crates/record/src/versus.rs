@@ -311,7 +311,7 @@ impl Versus {
     /// Returns the JSON Schema of this document, generated from the types.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
-        json_schema::<Self>(VERSUS_SCHEMA)
+        crate::schema_of::<Self>(VERSUS_SCHEMA)
     }
 }
 
@@ -319,15 +319,8 @@ impl Across {
     /// Returns the JSON Schema of this document, generated from the types.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
-        json_schema::<Self>(ACROSS_SCHEMA)
+        crate::schema_of::<Self>(ACROSS_SCHEMA)
     }
-}
-
-fn json_schema<T: JsonSchema>(name: &str) -> serde_json::Value {
-    let mut schema = schemars::schema_for!(T);
-    schema.insert("$id".into(), format!("https://punctual.invalid/schema/{name}").into());
-    schema.insert("title".into(), name.into());
-    schema.to_value()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub fn run(options: &Show) -> anyhow::Result<u8> {
-    let read = match import::log(&options.record) {
+    let mut record = match import::log(&options.record) {
         Some(log) => log?,
         None => {
             // Once: it can be a pipe.
@@ -33,7 +33,6 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     };
     let exports = Export::among(&options.exports, &Format::OF_RECORDS)?;
     let others = output::find_references(&options.against)?;
-    let mut record = read;
     output::compare_with(&mut record, &others);
     if options.profiles.is_empty() {
         analysis::rejudge(&mut record);
