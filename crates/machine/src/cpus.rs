@@ -141,20 +141,29 @@ pub(crate) fn has_fixed_frequency(root: &Root, cpu: u32) -> Option<bool> {
     }
 }
 
-/// The flag of an x86 processor with turbo frequencies (`ida` of Intel, `cpb` of AMD), `Some(None)` for one without them;
-/// `None` for other processors, and without `/proc/cpuinfo`.
+/// The flags of a processor about frequencies above its nominal one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turbo {
+    /// An x86 processor with this flag: `ida` of Intel, `cpb` of AMD.
+    Flag(&'static str),
+    /// An x86 processor without them.
+    Lacking,
+    /// Another processor, or one without `/proc/cpuinfo`.
+    NotShown,
+}
+
+/// The flags of the processor about turbo frequencies.
 ///
 /// # Errors
 /// [`Unreadable`], but not that the file is absent.
-pub(crate) fn turbo_flag(root: &Root) -> Result<Option<Option<&'static str>>, Unreadable> {
+pub(crate) fn turbo(root: &Root) -> Result<Turbo, Unreadable> {
     let cpuinfo = match cpuinfo(root) {
-        Err(Unreadable::Absent) => return Ok(None),
+        Err(Unreadable::Absent) => return Ok(Turbo::NotShown),
         read => read?,
     };
-    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
-    let turbo =
-        |flags: &str| ["ida", "cpb"].into_iter().find(|flag| flags.split_whitespace().any(|word| word == *flag));
-    Ok(flags.map(turbo))
+    let Some(flags) = cpuinfo.lines().find(|line| line.starts_with("flags")) else { return Ok(Turbo::NotShown) };
+    let known = ["ida", "cpb"].into_iter().find(|flag| flags.split_whitespace().any(|word| word == *flag));
+    Ok(known.map_or(Turbo::Lacking, Turbo::Flag))
 }
 
 /// The online CPUs; empty if they cannot be read.

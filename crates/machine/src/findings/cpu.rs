@@ -7,7 +7,11 @@ use super::{
     Check, CheckContext, Explain, evidence, fail, latency_request, not_applicable, ok, unknown, warn, without,
 };
 use crate::facts::usable_idle_states;
-use crate::{CpuList, PUNCTUAL, Unreadable, cpus, topology};
+use crate::{
+    CpuList, PUNCTUAL, Unreadable,
+    cpus::{self, Turbo},
+    topology,
+};
 
 const CPU: &str = "sys/devices/system/cpu";
 
@@ -333,8 +337,8 @@ fn turbo(context: &CheckContext) -> Finding {
     // Each with the value that switches turbo off.
     const FILES: [(&str, &str); 2] =
         [("sys/devices/system/cpu/intel_pstate/no_turbo", "1"), ("sys/devices/system/cpu/cpufreq/boost", "0")];
-    let flag = match cpus::turbo_flag(context.root) {
-        Ok(flag) => flag,
+    let turbo = match cpus::turbo(context.root) {
+        Ok(turbo) => turbo,
         Err(why) => return unknown(ID, "flags of the processor not readable", without("proc/cpuinfo", why)),
     };
     let Some((path, off, value)) =
@@ -342,7 +346,7 @@ fn turbo(context: &CheckContext) -> Finding {
     else {
         let path = FILES[1].0;
         return match context.root.try_read(path) {
-            Err(Unreadable::Absent) if let Some(Some(flag)) = flag => {
+            Err(Unreadable::Absent) if let Turbo::Flag(flag) = turbo => {
                 let read = format!("/proc/cpuinfo = flags: ... {flag} ..., {}", without(path, Unreadable::Absent));
                 unknown(ID, "the CPU has turbo frequencies, but the kernel has no switch for them", read)
             }
@@ -353,7 +357,7 @@ fn turbo(context: &CheckContext) -> Finding {
         };
     };
     let read = evidence(path, &value);
-    if flag == Some(None) {
+    if turbo == Turbo::Lacking {
         // Intel's driver has the switch on each processor.
         let read = format!("/proc/cpuinfo = flags without ida, cpb, {read}");
         return not_applicable(ID, "the CPU has no turbo frequencies", read);

@@ -9,7 +9,8 @@ use super::{
     programs,
 };
 use crate::{
-    Unreadable, cpus,
+    Unreadable,
+    cpus::{self, Turbo},
     facts::{idle_states_of, latency_limit, usable_idle_states},
     findings::{IDLE_EXIT_LIMIT_NS, pci_devices, usb_devices},
     has_fair_server,
@@ -193,7 +194,7 @@ pub const DEFINITIONS: &[Definition] = &[
         expects: SWITCH,
         find: |context, value| {
             let is_on = switch(value, false)?;
-            if cpus::turbo_flag(context.root) == Ok(Some(None)) {
+            if cpus::turbo(context.root) == Ok(Turbo::Lacking) {
                 return Err(WhyNot::Here("the CPU has no turbo frequencies".to_owned()));
             }
             let (path, to) = match context.root.exists(NO_TURBO) {
