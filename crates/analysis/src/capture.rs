@@ -355,6 +355,9 @@ fn decide(
                 let skipped = capture.skipped_slots.map_or_else(|| "-".to_owned(), grouped);
                 format!("{absent} without a frame ({} lost, {skipped} skipped)", grouped(lost))
             }
+            None if capture.is_numbered() => {
+                format!("{absent} without a frame (lost or skipped: 8 bits do not show which)")
+            }
             None => format!("{absent} without a frame (lost or skipped: the frames have no numbers)"),
         }
     };
