@@ -217,7 +217,7 @@ fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
     }
 }
 
-/// The changes in one sentence each, or that there are none.
+/// The changes in one sentence each, or the sentence without any.
 pub(crate) fn answers(across: &Across) -> Vec<String> {
     let changes = changes(across);
     match changes.is_empty() {
