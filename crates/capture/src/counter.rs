@@ -465,8 +465,8 @@ mod tests {
         frames.iter().map(extend).collect()
     }
 
-    /// The packets of a video frame follow each other more closely than those of the whole stream, so the slots of the usual
-    /// interval are ever farther behind.
+    /// Within a video frame, packets follow each other more closely than on average: slots of that interval are ever farther
+    /// behind.
     #[test]
     fn frames_in_bursts_have_not_lost_as_many_as_there_are_numbers() {
         const BURST: i64 = 1_500;

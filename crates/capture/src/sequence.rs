@@ -31,7 +31,7 @@ const OVERTAKES: u64 = 32;
 const SILENCE: f64 = 128.0;
 /// After this many slots, the error of the elapsed slots is a large part of 256, so that 8-bit numbers show nothing.
 const SILENCE_MAX: i64 = 16_000;
-/// Frames keep the time of the one before if they are at most so many slots away from those of their numbers.
+/// Most slots between a frame's time and its number, both from the frame before, if they agree.
 const APART_MAX: i64 = 2;
 /// A talker that restarts usually begins with 0. The first number that arrives is below this.
 const BEGINS_BELOW: u8 = 32;

@@ -108,8 +108,8 @@ pub(crate) fn rcu_offloaded(root: &Root, cmdline: &str, config: Option<&Config>)
     by_rcu.union(&nohz_full.map(of).unwrap_or_default())
 }
 
-/// The arguments that keep other work off these CPUs, without those that a line of arguments has: an argument counts if it
-/// has the wanted effect on these CPUs, however it is written.
+/// The arguments that keep other work off these CPUs, except those whose effect a line of arguments has already, also in other
+/// words.
 pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, others: &CpuList) -> Vec<String> {
     let release = root.read("proc/sys/kernel/osrelease");
     let config = Config::read(root, release.as_deref());

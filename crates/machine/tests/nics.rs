@@ -223,7 +223,7 @@ fn no_finding_decides_by_a_damaged_file() {
     break_each(has_syntax, |path| fs::write(path, "xyzzy \u{1}\n").unwrap());
 }
 
-/// Breaks each file and folder in turn: a finding becomes unknown, or is what it was.
+/// Breaks each file and folder in turn: a finding becomes unknown, or does not change.
 fn break_each(is_broken: impl Fn(&Path) -> bool, break_it: impl Fn(&Path)) {
     let mut used = BTreeSet::new();
     let mut wrong = BTreeMap::new();

@@ -13,8 +13,8 @@ pub(super) struct Pair {
     jitter_ns: Vec<Vec<f64>>,
 }
 
-/// Adds the cells of a round. Those that did not run as requested are left out; published ones are no recommendation, but
-/// have their jitter.
+/// Adds the cells of a round, except those that did not run as requested. Published cells are invalid as well, because they
+/// have only a jitter.
 pub(super) fn add(pairs: &mut Vec<Pair>, record: &Record) {
     for cell in record.cells.iter().filter(|cell| cell.invalid.is_none() || record.published.is_some()) {
         let jitter_ns: Vec<f64> = cell.threads.iter().map(|thread| thread.jitter_ns as f64).collect();

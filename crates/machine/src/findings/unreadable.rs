@@ -51,7 +51,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// How a file or folder is broken.
+/// The ways to break a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     /// A link to itself: the kernel returns ELOOP for files and folders, to root as well.
@@ -105,7 +105,7 @@ fn is_content(finding: &Finding) -> bool {
     matches!(finding.state, FindingState::Ok | FindingState::NotApplicable)
 }
 
-/// A check is unknown without a file: neither content, nor does it warn of what it does not know.
+/// Without one of its files, a check is unknown: neither content nor a warning.
 #[test]
 fn no_check_decides_without_an_unreadable_file() {
     break_each_file(How::Unreadable);

@@ -263,8 +263,8 @@ struct Entry<'a> {
     append: Option<(&'a str, &'a str)>,
 }
 
-/// The lines `append` of extlinux with these arguments, each with its label if there are several. One before all labels
-/// applies to those without an own line.
+/// The lines `append` of extlinux with these arguments, each with its label if there are several. A line before all labels
+/// is for the labels that have none.
 fn extlinux_with(root: &Root, added: &[&str]) -> Vec<String> {
     let text = root.read(EXTLINUX).unwrap_or_default();
     let mut default = None;

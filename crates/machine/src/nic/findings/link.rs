@@ -119,11 +119,11 @@ fn losses(context: &CheckContext) -> Finding {
     if lost.is_empty() && counts.receive_dropped == 0 {
         return ok(ID, format!("nothing lost among {all}"), context.evidence(LINK, &all));
     }
-    // The kernel counts frames here that it had no memory for, and those of a protocol, VLAN or address that no program
-    // asked for (Linux, include/uapi/linux/if_link.h, `rx_dropped`).
+    // Without enough memory, the kernel counts a frame here, but also if its protocol, VLAN or address has no receiver (Linux,
+    // include/uapi/linux/if_link.h, `rx_dropped`).
     let dropped = format!("{} dropped on receipt", counts.receive_dropped);
     if lost.is_empty() {
-        let title = format!("{dropped}: lost, or of a protocol, VLAN or address that nobody asked for");
+        let title = format!("{dropped}: lost, or for a protocol, VLAN or address without a receiver");
         return unknown(ID, title, context.evidence(LINK, &format!("{all}; {dropped}")));
     }
     let lost = lost.join(", ");
