@@ -70,8 +70,12 @@ pub fn steps_for(root: &Root, arguments: String) -> Boot {
 
 /// The arguments that others replace, in words.
 fn in_place_of(line: &str, added: &[&str]) -> String {
-    let mut old = boot_arguments::replaced(line, added);
-    old.retain(|word| !added.contains(word));
+    let mut old: Vec<&str> = Vec::new();
+    for word in boot_arguments::replaced(line, added) {
+        if !added.contains(&word) && !old.contains(&word) {
+            old.push(word);
+        }
+    }
     match old.as_slice() {
         [] => String::new(),
         old => format!(", in place of {}", old.join(" ")),
@@ -532,7 +536,8 @@ mod tests {
 
     #[test]
     fn arguments_in_force_are_left_out() {
-        let (_, steps) = steps(&[("proc/cmdline", "quiet nohz_full=2-3 irqaffinity=0-1 rcu_nocbs=1 isolcpus=1")]);
+        let running = "quiet isolcpus=1 nohz_full=2-3 irqaffinity=0-1 rcu_nocbs=1 isolcpus=1";
+        let (_, steps) = steps(&[("proc/cmdline", running)]);
         assert_eq!(
             steps,
             ["add to the kernel's arguments in your boot loader, in place of isolcpus=1: \
