@@ -126,6 +126,30 @@ pub struct Need {
     pub limit_ns: Option<u64>,
 }
 
+/// What a user said about a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// Its value.
+    Value,
+    /// Its name.
+    Name,
+    /// Nothing: it has its default value.
+    Default,
+}
+
+impl Need {
+    /// What the user said about the setting `id`.
+    #[must_use]
+    pub fn rank(&self, id: &str) -> Rank {
+        let mut named = self.set.iter().filter(|choice| choice.id == id).peekable();
+        match named.peek().is_some() || self.only.contains(&id) {
+            true if named.any(|choice| choice.value.is_some()) => Rank::Value,
+            true => Rank::Name,
+            false => Rank::Default,
+        }
+    }
+}
+
 /// Settings of this machine, sorted by what changing them would do.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Plan {
@@ -364,16 +388,22 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
     let mut context = Context::new(ops, &root, need)?;
     let mut plan = Plan::default();
     for definition in DEFINITIONS {
-        let choice = need.set.iter().rev().find(|choice| choice.id == definition.id);
-        let is_named = choice.is_some() || need.only.contains(&definition.id);
-        if need.without.contains(&definition.id) || !(need.only.is_empty() || is_named) {
+        let rank = need.rank(definition.id);
+        let is_named = rank != Rank::Default;
+        if need.without.contains(&definition.id) {
+            if is_named {
+                let reason = "it is both named and left alone: leave one of them out".to_owned();
+                return Err(PlanError::Value { id: definition.id, reason });
+            }
             continue;
         }
-        let value = choice.and_then(|choice| choice.value.as_deref());
+        if !need.only.is_empty() && !is_named {
+            continue;
+        }
         context.is_named = is_named;
         // Only what this setting reads says why it has no device.
         root.take_unread();
-        match definition.read(&context, value) {
+        match read(definition, &context, need) {
             Err(WhyNot::Value(reason)) if is_named => return Err(PlanError::Value { id: definition.id, reason }),
             Err(why @ (WhyNot::Here(_) | WhyNot::ReadOnly(_))) => {
                 let (reason, is_read_only) = match why {
@@ -392,17 +422,66 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
         }
     }
     remove_conflicts(&mut plan, need);
+    check_frequencies(&plan, &root)?;
     plan.not_here.sort_by_key(|not| !not.is_named);
     Ok(plan)
 }
 
-/// Leaves one of several settings that give the same target different values: the one that the user named, or else the
-/// first of the table. The others would be refused when they are applied.
+/// Reads a setting with the value that the user gave. Of several values, only those of a setting that names devices are
+/// used together; a later one has precedence for the same device.
+fn read(definition: &Definition, context: &Context<'_>, need: &Need) -> Result<Setting, WhyNot> {
+    let mut values: Vec<&str> = Vec::new();
+    for choice in need.set.iter().filter(|choice| choice.id == definition.id) {
+        values.extend(choice.value.as_deref().filter(|value| !values.contains(value)));
+    }
+    let (first, others) = match values.as_slice() {
+        [] => (None, &[][..]),
+        [first, others @ ..] => (Some(*first), others),
+    };
+    if let (Some(first), [second, ..]) = (first, others)
+        && !definition.names_devices()
+    {
+        return Err(WhyNot::Value(format!("it has two values, {first} and {second}: leave one out")));
+    }
+    let mut setting = definition.read(context, first)?;
+    for value in others {
+        for write in definition.read(context, Some(value))?.writes {
+            setting.writes.retain(|earlier| earlier.target.to_string() != write.target.to_string());
+            setting.writes.push(write);
+        }
+    }
+    Ok(setting)
+}
+
+/// Refuses a lowest frequency above the highest one: the kernel would reduce it without a word.
+fn check_frequencies(plan: &Plan, root: &Root) -> Result<(), PlanError> {
+    const ID: &str = "cpu.min_freq";
+    let writes = || plan.changes.iter().chain(&plan.right).flat_map(|setting| &setting.writes);
+    let lowest = plan.changes.iter().filter(|setting| setting.id == ID).flat_map(|setting| &setting.writes);
+    for write in lowest {
+        let Target::File(path) = &write.target else { continue };
+        let limit = path.replace("scaling_min_freq", "scaling_max_freq");
+        let planned = writes().find(|write| matches!(&write.target, Target::File(path) if *path == limit));
+        let highest = planned.map(|write| write.to.clone()).or_else(|| root.read(&limit));
+        if let (Ok(lowest), Some(Ok(highest))) = (write.to.parse::<u64>(), highest.map(|khz| khz.parse::<u64>()))
+            && lowest > highest
+        {
+            let [lowest, highest] = [lowest, highest].map(frequency::in_mhz);
+            let reason = format!(
+                "{lowest} is above the highest frequency of {highest} (/{limit}): give a lower one, or a higher cpu.max_freq"
+            );
+            return Err(PlanError::Value { id: ID, reason });
+        }
+    }
+    Ok(())
+}
+
+/// Leaves one of several settings that give the same target different values: the one to which the user gave a value, or
+/// else one that was named, or else the first of the table. The others would be refused when they are applied.
 fn remove_conflicts(plan: &mut Plan, need: &Need) {
-    let is_named = |id: &str| need.only.contains(&id) || need.set.iter().any(|choice| choice.id == id);
     let position = |id: &str| DEFINITIONS.iter().position(|definition| definition.id == id);
     let mut settings: Vec<&Setting> = plan.changes.iter().chain(&plan.right).collect();
-    settings.sort_by_key(|setting| (!is_named(setting.id), position(setting.id)));
+    settings.sort_by_key(|setting| (need.rank(setting.id), position(setting.id)));
     let mut values: HashMap<String, (&str, &'static str)> = HashMap::new();
     let mut conflicts = Vec::new();
     for setting in settings {
@@ -411,7 +490,8 @@ fn remove_conflicts(plan: &mut Plan, need: &Need) {
             let (value, other) = values[&write.target.to_string()];
             let reason = format!("{other} sets {} to {value}", write.target);
             let Setting { id, name, .. } = *setting;
-            conflicts.push(NotHere { id, name, reason, is_named: is_named(id), is_read_only: false });
+            let is_named = need.rank(id) != Rank::Default;
+            conflicts.push(NotHere { id, name, reason, is_named, is_read_only: false });
             continue;
         }
         values.extend(setting.writes.iter().map(|write| (write.target.to_string(), (&*write.to, setting.id))));

@@ -176,3 +176,26 @@ fn changes_of_a_recorded_machine_that_need_a_running_one_say_so() {
     let error = crate::system_ops::SystemOps::set_policy(&root, 1, "fifo:1".parse().unwrap()).unwrap_err();
     assert!(error.to_string().contains("a recorded machine (--root) has no threads"), "{error}");
 }
+
+#[test]
+fn a_clock_is_slow_or_can_be_replaced() {
+    const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
+    let found = |clock: &str, available: &str| {
+        let files = [("current", clock), ("available", available)];
+        let files = files.map(|(name, text)| (format!("{FOLDER}/{name}_clocksource"), text));
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (&**path, *text)).collect();
+        let (_folder, root) = machine(&files);
+        finding(&root, "clock.source")
+    };
+    for quick in ["tsc", "hyperv_clocksource_tsc_page", "arch_sys_counter", "Constant"] {
+        assert_eq!(found(quick, quick).state, FindingState::Ok, "{quick}");
+    }
+    for (clock, quick) in [("xen", "tsc"), ("hyperv_clocksource_msr", "tsc"), ("32k_counter", "arch_sys_counter")] {
+        let warning = found(clock, &format!("{clock} {quick} "));
+        assert_eq!(warning.state, FindingState::Warn, "{clock}");
+        assert!(warning.remedy.starts_with(&format!("echo {quick} | ")), "{}", warning.remedy);
+    }
+    assert_eq!(found("hyperv_clocksource_msr", "hyperv_clocksource_msr").state, FindingState::Warn);
+    assert_eq!(found("timer", "timer").state, FindingState::Unknown);
+    assert_eq!(found("?", "tsc").state, FindingState::Unknown, "a clock that is not available");
+}

@@ -223,6 +223,21 @@ fn timer_migration(context: &CheckContext) -> Finding {
     }
 }
 
+/// Clocks that programs read without a system call, from a counter of the CPU or a page of the hypervisor, by their names
+/// in the kernel (`vdso_clock_mode` of the clock sources; the first ones are preferred).
+const QUICK_CLOCKS: [&str; 10] = [
+    "tsc",
+    "arch_sys_counter",
+    "hyperv_clocksource_tsc_page",
+    "kvm-clock",
+    "riscv_clocksource",
+    "timebase",
+    "tod",
+    "Constant",
+    "GIC",
+    "MIPS",
+];
+
 fn clock_source(context: &CheckContext) -> Finding {
     const ID: &str = "clock.source";
     const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
@@ -232,25 +247,33 @@ fn clock_source(context: &CheckContext) -> Finding {
         Err(why) => return unknown(ID, "clock source not readable", without(&path, why)),
     };
     let read = evidence(&path, &clock);
-    let remedy = || {
-        let available = context.root.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
-        match available.split_whitespace().find(|clock| ["tsc", "arch_sys_counter", "kvm-clock"].contains(clock)) {
-            Some(better) => format!("echo {better} | sudo tee /{path}"),
-            None => "find out why the kernel rejected the CPU's counter: sudo dmesg | grep -i -e tsc -e clocksource"
-                .to_owned(),
+    if QUICK_CLOCKS.contains(&&*clock) {
+        return ok(ID, format!("clock {clock}"), read);
+    }
+    let available = context.root.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
+    let available: Vec<&str> = available.split_whitespace().collect();
+    let quick = QUICK_CLOCKS.iter().find(|quick| available.contains(quick));
+    let switch_to = |quick: &str| format!("echo {quick} | sudo tee /{path}");
+    let remedy = || match quick {
+        Some(quick) => switch_to(quick),
+        None => {
+            "find out why the kernel rejected the CPU's counter: sudo dmesg | grep -i -e tsc -e clocksource".to_owned()
         }
     };
     match clock.as_str() {
         "jiffies" | "refined-jiffies" => fail(ID, format!("clock counts ticks ({clock})"), read)
             .because("Timestamps have the resolution of a tick, 1 to 10 ms: smaller latencies cannot be measured.", remedy()).until_boot(),
-        "hpet" | "acpi_pm" | "pit" => warn(ID, format!("slow clock ({clock})"), read).because(
+        "hpet" | "acpi_pm" | "pit" | "hyperv_clocksource_msr" => warn(ID, format!("slow clock ({clock})"), read).because(
             "Each reading of the clock is a system call and an access to a slow device, which costs microseconds in every cycle.",
             remedy(),
         ).until_boot(),
-        // Read in user space, from a counter of the CPU or a page of the hypervisor.
-        "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter" | "riscv_clocksource"
-        | "timebase" | "tod" => ok(ID, format!("clock {clock}"), read),
-        other => unknown(ID, format!("clock {other} is not known to punctual, so it may be slow"), read),
+        other => match quick {
+            Some(quick) if available.contains(&other) => warn(ID, format!("clock {other}, although {quick} is available"), read).because(
+                "Reading it can need a system call, and access to a slow device or to the hypervisor, in every cycle.",
+                switch_to(quick),
+            ).until_boot(),
+            _ => unknown(ID, format!("clock {other} is not known to be read without a system call"), read),
+        },
     }
 }
 

@@ -77,6 +77,11 @@ impl Definition {
         Ok(Setting { id, name, writes, effect, risk, lasts: Lasts::UntilBoot, source })
     }
 
+    /// True if its value names a device, so that several values can be used together.
+    pub(super) fn names_devices(&self) -> bool {
+        matches!(self.id, "irq.priority" | "nic.settings")
+    }
+
     pub(super) fn on_request(&self) -> OnRequest {
         OnRequest { id: self.id, name: self.name, values: self.values, risk: self.risk }
     }
@@ -456,7 +461,17 @@ pub const DEFINITIONS: &[Definition] = &[
         is_on_request: false,
         files: &["proc/sys/kernel/numa_balancing"],
         expects: OldValue::Number(0, 3),
-        find: |context, value| sysctl_switch(context, value, "proc/sys/kernel/numa_balancing"),
+        find: |context, value| {
+            let is_on = switch(value, false)?;
+            // A mode that the user chose stays: 2 moves pages between tiers of memory, 3 does both.
+            let is_good = |now: &str| is_on && now != "0";
+            each_unless(
+                context,
+                vec!["proc/sys/kernel/numa_balancing".to_owned()],
+                if is_on { "1" } else { "0" },
+                is_good,
+            )
+        },
     },
     Definition {
         id: "memory.swappiness",

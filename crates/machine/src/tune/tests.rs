@@ -520,6 +520,84 @@ fn values_are_checked_before_anything_changes() {
 }
 
 #[test]
+fn one_value_for_each_setting_and_each_device() {
+    let fake = Fake::new();
+    let settings = |texts: &[&str]| {
+        let choices: Vec<Choice> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        chosen_with(&*fake, &choices, None)
+    };
+    let error = |texts: &[&str]| settings(texts).unwrap_err().to_string();
+    assert_eq!(
+        error(&["memory.thp=never", "memory.thp=madvise"]),
+        "memory.thp: it has two values, never and madvise: leave one out"
+    );
+    assert_eq!(settings(&["memory.thp=never", "memory.thp=never"]).unwrap().len(), 1);
+    assert_eq!(settings(&["cpu.turbo", "cpu.turbo=off"]).unwrap_err().to_string(), error(&["cpu.turbo"]));
+    let priorities = |texts: &[&str]| {
+        let settings = settings(texts).unwrap();
+        let mut all: Vec<String> = settings[0].writes.iter().map(|w| format!("{} {}", w.target, w.to)).collect();
+        all.sort_unstable();
+        all.join(", ")
+    };
+    assert_eq!(
+        priorities(&["irq.priority=40", "irq.priority=snd_usb:90"]),
+        "thread 40 (irq/7-eth0) fifo:40, thread 41 (irq/8-snd_usb) fifo:90"
+    );
+    assert_eq!(
+        priorities(&["irq.priority=eth0:60", "irq.priority=snd_usb:90"]),
+        "thread 40 (irq/7-eth0) fifo:60, thread 41 (irq/8-snd_usb) fifo:90"
+    );
+    let set = vec!["memory.thp=never".parse().unwrap()];
+    let without = vec!["memory.thp"];
+    let refused = plan_with(&*fake, &Need { set, without, ..Need::default() }).unwrap_err();
+    assert_eq!(refused.to_string(), "memory.thp: it is both named and left alone: leave one of them out");
+}
+
+#[test]
+fn a_value_of_the_user_has_precedence_over_a_name() {
+    let fake = Fake::new();
+    let need = |only: &[&'static str], set: &[&str]| Need {
+        only: only.to_vec(),
+        set: set.iter().map(|text| text.parse().unwrap()).collect(),
+        ..Need::default()
+    };
+    let plan = fake.plan(&need(&["cpu.max_freq", "cpu.min_freq"], &["cpu.frequency=800MHz"]));
+    assert_eq!(ids(&plan.changes), ["cpu.frequency"]);
+    let refused: Vec<_> = plan.not_here.iter().map(|not| (not.id, not.is_named)).collect();
+    assert_eq!(refused, [("cpu.max_freq", true), ("cpu.min_freq", true)]);
+}
+
+#[test]
+fn the_lowest_frequency_is_not_above_the_highest() {
+    let fake = Fake::new();
+    let refused = |set: &[&str], only: &[&'static str]| {
+        let set = set.iter().map(|text| text.parse().unwrap()).collect();
+        plan_with(&*fake, &Need { set, only: only.to_vec(), ..Need::default() }).err().map(|error| error.to_string())
+    };
+    let file = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq";
+    let expected = |lowest: u32, highest: u32| {
+        format!(
+            "cpu.min_freq: {lowest}MHz is above the highest frequency of {highest}MHz ({file}): give a lower one, or a higher cpu.max_freq"
+        )
+    };
+    assert_eq!(refused(&["cpu.min_freq=1000MHz", "cpu.max_freq=800MHz"], &[]), Some(expected(1000, 800)));
+    // The present limit is 1200 MHz; the plan of all settings lifts it.
+    assert_eq!(refused(&[], &["cpu.min_freq"]), Some(expected(1600, 1200)));
+    assert_eq!(refused(&["cpu.min_freq=1400MHz"], &[]), None);
+    assert_eq!(refused(&["cpu.min_freq=800MHz", "cpu.max_freq=800MHz"], &[]), None);
+}
+
+#[test]
+fn a_mode_of_numa_balancing_that_is_on_stays() {
+    let fake = Fake::new();
+    for (now, to) in [("0", "1"), ("1", "1"), ("2", "2"), ("3", "3")] {
+        fake.put("proc/sys/kernel/numa_balancing", now);
+        let settings = chosen_with(&*fake, &["memory.numa_balancing=on".parse().unwrap()], None).unwrap();
+        assert_eq!(settings[0].writes[0].to, to, "{now}");
+    }
+}
+
+#[test]
 fn named_settings_that_cannot_be_changed_come_first() {
     let fake = Fake::new();
     let named = |need: &Need| {

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use campaign::leftovers;
 use machine::{
     Restored, Root, journal,
-    tune::{self, AdvisedLine, Boot, Firmware, Kept, KeptFiles, Need, NewFile, Plan, Refused, Setting},
+    tune::{self, AdvisedLine, Boot, Firmware, Kept, KeptFiles, Need, NewFile, NotHere, Plan, Refused, Setting},
 };
 use serde_json::json;
 
@@ -60,7 +60,7 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
         return prove::run(options, &options.how, &need(options)?);
     }
     let tuned = read(options, &root)?;
-    if let Some(first) = tuned.plan.not_here.iter().find(|not| options.yes && not.is_named) {
+    if let Some(first) = impossible(&tuned.plan).filter(|_| options.yes) {
         bail!("nothing was changed: {} cannot be changed: {}", first.id, first.reason);
     }
     let (kept, KeptFiles { replaced, failed }) = if options.yes {
@@ -101,7 +101,7 @@ pub fn run(options: &Tune) -> anyhow::Result<u8> {
         Some(kept) => {
             is_read_only(&tuned.plan) || kept.refused.iter().any(|refused| refused.is_whole && !refused.is_by_drivers)
         }
-        None => false,
+        None => impossible(&tuned.plan).is_some(),
     };
     Ok(u8::from(is_refused || !failed.is_empty()))
 }
@@ -192,11 +192,21 @@ fn short(tuned: &Tuned, in_force: usize, undo: &str) -> anyhow::Result<String> {
         let values = record::counted(in_force as u64, "value");
         let _ = writeln!(text, "An earlier tune is in force ({values}): {undo}");
     }
-    if !plan.changes.is_empty() || !files.is_empty() {
+    if can_apply(tuned) {
         let _ = writeln!(text, "apply  {}   # until --revert or a reboot", with_sudo_and("--yes")?);
     }
     let _ = writeln!(text, "more   {}", with_option("--full"));
     Ok(text)
+}
+
+/// The first setting that the user named and that cannot be changed here, so that --yes changes nothing.
+fn impossible(plan: &Plan) -> Option<&NotHere> {
+    plan.not_here.iter().find(|not| not.is_named)
+}
+
+/// True if --yes would change something.
+fn can_apply(Tuned { plan, files, .. }: &Tuned) -> bool {
+    impossible(plan).is_none() && !(plan.changes.is_empty() && files.is_empty())
 }
 
 /// True if a setting would change, but is read-only here.
@@ -287,7 +297,7 @@ fn full(tuned: &Tuned) -> anyhow::Result<String> {
         text += "By hand:\n";
         by_hand.iter().for_each(|step| text += &format!("  {step}\n"));
     }
-    if !plan.changes.is_empty() || !files.is_empty() {
+    if can_apply(tuned) {
         let _ = writeln!(text, "apply  {}", with_sudo_and("--yes")?);
     }
     Ok(text)

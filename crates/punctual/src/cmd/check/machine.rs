@@ -108,6 +108,12 @@ fn with_source(finding: &Finding) -> Value {
 }
 
 fn unknown_id(id: &str) -> Usage {
+    if id.trim().is_empty() {
+        return Usage("--explain needs the id of a finding: `punctual check --full` lists all".to_owned());
+    }
+    if id.starts_with("nic.") {
+        return Usage(format!("{id}: findings of a network card are in `punctual check nic INTERFACE --full`"));
+    }
     let meant = match nearest(id, ::machine::checks().map(|check| check.id)) {
         Some(known) => format!("did you mean {known}?"),
         None => "`punctual check --full` lists all".to_owned(),
