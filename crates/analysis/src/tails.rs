@@ -19,17 +19,34 @@ pub fn tails(record: &Record) -> Vec<Tail> {
     if !record.validity.valid || record.published.is_some() || !record.cells.is_empty() {
         return Vec::new();
     }
+    let mut limits_ns: Vec<i64> = record.uses.iter().map(|of| of.limit_ns).collect();
+    limits_ns.sort_unstable();
+    limits_ns.dedup();
+    groups(&record.series).iter().map(|group| of_group(group, &limits_ns)).collect()
+}
+
+/// The tail of the phase of a valid run so far, of the probe's threads that were latest; `None` before the first samples.
+/// Takes 0.1 s for each role of threads.
+#[must_use]
+pub fn tail_so_far(record: &Record, phase: &str, limits_ns: &[i64]) -> Option<Tail> {
+    if !record.validity.reasons.is_empty() {
+        return None;
+    }
+    let running = record.probe_series().filter(|series| series.phase == phase);
+    let latest = groups(running).into_iter().max_by_key(|group| group.iter().map(|series| series.max_ns).max())?;
+    Some(of_group(&latest, limits_ns))
+}
+
+/// The series with samples, grouped by what is measured.
+fn groups<'a>(all: impl IntoIterator<Item = &'a Series>) -> Vec<Vec<&'a Series>> {
     let mut groups: Vec<Vec<&Series>> = Vec::new();
-    for series in record.series.iter().filter(|series| series.max_ns.is_some()) {
+    for series in all.into_iter().filter(|series| series.max_ns.is_some()) {
         match groups.iter_mut().find(|group| is_alike(group[0], series)) {
             Some(group) => group.push(series),
             None => groups.push(vec![series]),
         }
     }
-    let mut limits_ns: Vec<i64> = record.uses.iter().map(|of| of.limit_ns).collect();
-    limits_ns.sort_unstable();
-    limits_ns.dedup();
-    groups.iter().map(|group| of_group(group, &limits_ns)).collect()
+    groups
 }
 
 fn is_alike(a: &Series, b: &Series) -> bool {
@@ -194,6 +211,22 @@ mod tests {
         assert_eq!(of(vec![bounded(0, Some(70_000)), bounded(1, Some(90_000))]), Some(90_000));
         assert_eq!(of(vec![bounded(0, Some(70_000)), bounded(1, None)]), None);
         assert_eq!(of(vec![bounded(0, Some(70_000)), series(1, 60, 1)]), None);
+    }
+
+    #[test]
+    fn an_unfinished_run_shows_the_latest_threads_of_its_phase() {
+        let talker = Series { role: "talker".into(), ..series(1, 181, 2) };
+        let early = Series { phase: "rest".into(), ..series(0, 181, 1) };
+        let late = Series { max_ns: Some(1_000_000), ..series(0, 60, 3) };
+        let mut run = run(vec![early, talker, late], &[]);
+        let of = |run: &Record, phase| tail_so_far(run, phase, &[2_000_000]);
+        let tail = of(&run, "load").unwrap();
+        assert_eq!((tail.max_ns, tail.windows), (1_000_000, 59));
+        assert_eq!(tail.limits.iter().map(|limit| limit.limit_ns).collect::<Vec<_>>(), [2_000_000]);
+        assert_eq!(of(&run, "rest").unwrap().phase, "rest");
+        assert_eq!(of(&run, "later"), None);
+        run.validity.reasons.push(record::Reason::default());
+        assert_eq!(of(&run, "load"), None);
     }
 
     #[test]

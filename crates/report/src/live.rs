@@ -18,7 +18,7 @@ use keys::{Key, Keys};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use record::visible::{self, Passes, Visible};
-use record::{Record, Series};
+use record::{Record, Series, Tail};
 
 use crate::style::{ColorChoice, Style};
 use crate::terminal;
@@ -73,6 +73,8 @@ pub fn phase_title(record: &Record, index: usize, count: usize) -> String {
 
 /// Time between two judgements of the uses.
 const JUDGE_EVERY: Duration = Duration::from_secs(1);
+/// Time between two fits of the tail, which take 0.1 s each: less than 1 % of a CPU.
+const FIT_EVERY: Duration = Duration::from_secs(30);
 
 /// Shows the progress of a run. Erases its drawing when finished or dropped.
 #[derive(Debug)]
@@ -90,6 +92,10 @@ pub struct Live {
     judged: Option<Instant>,
     /// The time without a stall that the most demanding use without late cycles still needs for PASS, ns.
     left_ns: Option<u64>,
+    /// The larger values to expect by the phase of this index, so far.
+    tail: Option<Tail>,
+    /// When the tail was last fitted.
+    fitted: Option<Instant>,
 }
 
 /// True if standard error is a terminal on which a view can be drawn in place.
@@ -128,6 +134,8 @@ impl Live {
             uses: Vec::new(),
             judged: None,
             left_ns: None,
+            tail: None,
+            fitted: None,
         }
     }
 
@@ -163,6 +171,7 @@ impl Live {
         let is_frozen = was_paused && self.is_paused;
         if !matches!(self.output, Output::Off) && !is_frozen {
             self.judge(record);
+            self.fit(record, progress);
             if self.show_reasons(record).and_then(|()| self.show(record, progress)).is_err() {
                 self.output = Output::Off;
             }
@@ -183,6 +192,21 @@ impl Live {
         self.left_ns = last.and_then(|(profile, _)| analysis::time_to_pass_ns(record, profile));
     }
 
+    /// Fits the tail of the current phase for the view, if it is time.
+    fn fit(&mut self, record: &Record, progress: &Progress) {
+        let phase = record.phases.get(progress.phase_index).map_or("", |phase| &*phase.name);
+        let is_same = self.tail.as_ref().is_some_and(|tail| tail.phase == phase);
+        let is_drawn = matches!(self.output, Output::InPlace(..));
+        if !is_drawn || is_same && self.fitted.is_some_and(|at| at.elapsed() < FIT_EVERY) {
+            return;
+        }
+        // The limit of the most demanding use that can still pass.
+        let last = self.uses.iter().rfind(|(_, so_far)| *so_far == SoFar::NoneLate);
+        let limits_ns: Vec<i64> = last.iter().map(|(profile, _)| profile.limit_ns).collect();
+        self.tail = analysis::tail_so_far(record, phase, &limits_ns);
+        self.fitted = Some(Instant::now());
+    }
+
     fn show(&mut self, record: &Record, progress: &Progress) -> io::Result<()> {
         match &mut self.output {
             Output::Off => Ok(()),
@@ -195,6 +219,7 @@ impl Live {
                         progress,
                         uses: &self.uses,
                         left_ns: self.left_ns,
+                        tail: self.tail.as_ref(),
                         has_keys: self.keys.is_some(),
                         is_paused: self.is_paused,
                         is_helping: self.is_helping,

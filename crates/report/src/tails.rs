@@ -116,6 +116,20 @@ fn limit(limit: &TailLimit) -> String {
     }
 }
 
+/// The tail of an unfinished run in one line: `an hour 61.4 us (56.0 us to 75.0 us), ...`; `None` if nothing can be said.
+pub fn so_far(tail: &Tail) -> Option<String> {
+    if let Some(refusal) = tail.refused {
+        return (refusal != TailRefusal::TooShort).then(|| reason(tail, refusal));
+    }
+    let level = |(name, ns): (&str, u64)| Some(format!("{name} {}", interval(level_of(tail, ns)?.by_blocks)));
+    let limit = |limit: &TailLimit| {
+        let (more, least) = (format_ns(limit.limit_ns), format_duration(limit.at_least_ns));
+        format!("more than {more} at most once in {least}")
+    };
+    let parts: Vec<String> = TIMES.into_iter().filter_map(level).chain(tail.limits.iter().map(limit)).collect();
+    (!parts.is_empty()).then(|| format!("once in {}", parts.join(", ")))
+}
+
 /// Why a run says nothing about larger values.
 fn reason(tail: &Tail, refusal: TailRefusal) -> String {
     let windows = format!("{} of {}", counted(tail.windows, "window"), format_unsigned_ns(tail.window_ns));

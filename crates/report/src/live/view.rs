@@ -7,16 +7,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{LineGauge, Widget};
-use record::{Record, Series};
+use record::{Record, Series, Tail};
 
 use super::{Progress, running, time_left};
-use crate::blame;
 use crate::style::{Ink, Spans};
 use crate::terminal::histogram::{Bars, Scale, short_count};
 use crate::terminal::noise::lost_by;
 use crate::terminal::table::Table;
 use crate::terminal::{bad_if_any, cell, time};
 use crate::words::Words;
+use crate::{blame, tails};
 use record::visible::one_line;
 
 /// The smallest terminal for the view, columns and rows.
@@ -25,8 +25,8 @@ const SMALLEST: (u16, u16) = (40, 8);
 const ROWS: std::ops::RangeInclusive<u16> = 16..=23;
 /// Rows of title, bar and table headings.
 const HEAD: u16 = 3;
-/// Rows of the verdicts so far, the main cause, and the keys.
-const ANSWER: u16 = 5;
+/// Rows of the verdicts so far, the main cause, the tail, and the keys.
+const ANSWER: u16 = 6;
 /// Columns of the table without the history, and the shortest and longest history, in windows of a second.
 const FIGURES: u16 = 44;
 const HISTORY: std::ops::RangeInclusive<u16> = 8..=60;
@@ -54,6 +54,8 @@ pub(super) struct View<'a> {
     pub uses: &'a [(Profile, SoFar)],
     /// The time without a stall that the most demanding use without late cycles still needs for PASS, ns.
     pub left_ns: Option<u64>,
+    /// The larger values to expect by the current phase.
+    pub tail: Option<&'a Tail>,
     /// True if the view reads keys.
     pub has_keys: bool,
     pub is_paused: bool,
@@ -156,6 +158,7 @@ impl View<'_> {
             let share = blame::percent(main.total_ns, blame::ledger_total_ns(blame));
             lines.push((Ink::Accent, "why", format!("{share} {}", blame::in_short(&main.cause))));
         }
+        lines.extend(self.tail.and_then(tails::so_far).map(|text| (Ink::Quiet, "tail", text)));
         lines
     }
 
@@ -182,10 +185,11 @@ fn with_more(first: &Profile, count: usize) -> String {
 
 /// Explains the parts of the view.
 fn help(width: u16) -> Vec<Spans> {
-    const LINES: [(&str, &str); 7] = [
+    const LINES: [(&str, &str); 8] = [
         ("so far, no", "uses without late cycles, and with too many of them"),
         ("why", "the main cause of late wake-ups, with its share of the lateness"),
-        ("worst", "the largest lateness of this phase"),
+        ("tail", "larger values to expect, at 95 %"),
+        ("worst", "the largest of this phase"),
         ("recent", "the largest lateness of the last one to two seconds"),
         ("missed", "deadlines that passed before the thread ran"),
         ("history", "the largest lateness of each second, from 1 us to 10 ms"),
@@ -387,6 +391,7 @@ mod tests {
             progress,
             uses: &[],
             left_ns: None,
+            tail: None,
             has_keys: true,
             is_paused: false,
             is_helping: false,
@@ -448,12 +453,26 @@ mod tests {
         record.blame = Some(record::Blame { ledger: vec![account], ..record::Blame::default() });
         let so_far = [SoFar::NoneLate, SoFar::NoneLate, SoFar::SomeLate, SoFar::TooLate, SoFar::TooLate];
         let uses: Vec<_> = analysis::profiles().iter().filter(|profile| profile.ladder).cloned().zip(so_far).collect();
+        let level = |estimate_ns: i64| record::LevelInterval {
+            estimate_ns,
+            low_ns: estimate_ns - 9_000,
+            high_ns: Some(estimate_ns + 30_000),
+        };
+        let level = |once_in_ns, ns| record::TailLevel { once_in_ns, by_blocks: level(ns), by_peaks: None };
+        let [(_, hour_ns), (_, day_ns), _] = analysis::TIMES;
+        let limit = record::TailLimit { limit_ns: 500_000, once_in_ns: None, at_least_ns: 9_000_000_000_000_000 };
+        let tail = Tail {
+            levels: vec![level(hour_ns, 61_400), level(day_ns, 73_200)],
+            limits: vec![limit],
+            ..Tail::default()
+        };
         let with = |is_helping, columns, rows| {
             let (width, height) = fit((columns, rows), 2).unwrap();
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
             let view = View {
                 uses: &uses,
                 left_ns: Some(2_712_345_678_901),
+                tail: Some(&tail),
                 is_helping,
                 is_paused: is_helping,
                 ..view(&record, &progress, true)
