@@ -4,6 +4,9 @@ use std::{ffi::CStr, fs::File, io, os::fd::AsRawFd};
 
 use rustix::system::{RebootCommand, reboot};
 
+/// The number of kexec_file_load(2), which libc lacks for aarch64 with musl: `include/uapi/asm-generic/unistd.h` and
+/// `arch/x86/entry/syscalls/syscall_64.tbl` of Linux.
+const FILE_LOAD: libc::c_long = if cfg!(target_arch = "x86_64") { 320 } else { 294 };
 /// Unload the kernel that is loaded.
 const UNLOAD: libc::c_ulong = 1;
 /// There is no initramfs.
@@ -38,6 +41,6 @@ pub fn start() -> io::Result<()> {
 fn file_load(kernel: i32, initrd: i32, arguments: &CStr, flags: libc::c_ulong) -> io::Result<()> {
     let length = arguments.to_bytes_with_nul().len();
     // SAFETY: the kernel reads `length` bytes of `arguments`, which is that long, and keeps no pointer.
-    let result = unsafe { libc::syscall(libc::SYS_kexec_file_load, kernel, initrd, length, arguments.as_ptr(), flags) };
+    let result = unsafe { libc::syscall(FILE_LOAD, kernel, initrd, length, arguments.as_ptr(), flags) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
