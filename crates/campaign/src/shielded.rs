@@ -3,7 +3,7 @@
 use std::{borrow::Cow, path::Path};
 
 use loads::{LoadError, LoadSpec, Running};
-use machine::{CpuError, CpuList, Root, Shield, ShieldError, usable_cpus};
+use machine::{CpuError, CpuList, Isolation, Root, Shield, ShieldError, usable_cpus};
 use record::{Caveat, Record, Shielding, Strikes};
 
 use crate::{plan::Plan, validity};
@@ -46,10 +46,9 @@ pub fn judge_interrupts(record: &mut Record, shield: Option<&Shield>) {
     let words: Vec<String> = struck.iter().map(Strikes::in_words).collect();
     let (cpus, list) = (shield.cpus(), shield.cpus().in_words());
     let text = format!("{list} could not be shielded from {}", words.join(", "));
-    let remedy = format!(
-        "boot with `{}`, which moves such interrupts, or shield CPUs without them",
-        machine::isolation_arguments(cpus)
-    );
+    let isolation = record.machine.kernel.as_deref().map(Isolation::of_release).unwrap_or_default();
+    let remedy =
+        format!("boot with `{}`, which moves such interrupts, or shield CPUs without them", isolation.arguments(cpus));
     validity::add(record, "shield.struck", text, &remedy);
 }
 

@@ -55,7 +55,7 @@ fn text(parts: &Parts) -> String {
 proptest! {
     #[test]
     fn a_campaign_is_the_product_of_its_parts(parts in parts(), cpu_count in 1u32..6) {
-        let cpus = Cpus { usable: (0..cpu_count).collect(), isolated: (1..2).collect() };
+        let cpus = Cpus { usable: (0..cpu_count).collect(), isolated: (1..2).collect(), isolation: machine::Isolation::default() };
         let file = file::parse("a.toml", &text(&parts)).expect("the parts are valid");
         let scenarios = expand(&file, &cpus, &ExpandOptions::default()).expect("the words fit every machine");
         let spots: usize = parts.placements.iter().map(|word| if *word == "each" { cpu_count as usize } else { 1 }).sum();
@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn no_text_panics(text in "(name = \"a\"\n)?(\\[{1,2}(probe|load|placement|settings|scenario)\\]{1,2}\n[a-z]{4,6} = [\"0-9a-z\\[\\], {}=-]{0,12}\n){0,4}") {
-        let cpus = Cpus { usable: (0..2).collect(), isolated: machine::CpuList::new() };
+        let cpus = Cpus { usable: (0..2).collect(), isolated: machine::CpuList::new(), isolation: machine::Isolation::default() };
         match file::parse("a.toml", &text) {
             Ok(file) => drop(expand(&file, &cpus, &ExpandOptions::default())),
             Err(mistakes) => prop_assert!(!mistakes.list.is_empty()),

@@ -32,7 +32,11 @@ fn files(folder: &str) -> Vec<PathBuf> {
 }
 
 fn cpus(usable: &str, isolated: &str) -> Cpus {
-    Cpus { usable: usable.parse().unwrap(), isolated: isolated.parse().unwrap() }
+    Cpus {
+        usable: usable.parse().unwrap(),
+        isolated: isolated.parse().unwrap(),
+        isolation: machine::Isolation::default(),
+    }
 }
 
 fn list(text: &str) -> CpuList {

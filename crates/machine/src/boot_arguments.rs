@@ -1,7 +1,10 @@
 //! Arguments of the kernel: those of its command line, and lines of boot loaders. Used by the checks and by `tune`, so that
 //! both read an argument alike.
 
-use crate::{CpuList, Root, cpus, kernel::Config};
+use crate::{
+    CpuList, Root, cpus,
+    kernel::{Config, Isolation},
+};
 
 /// Arguments that a command line may have several times.
 const REPEATABLE: [&str; 6] = ["console", "earlycon", "hugepages", "hugepagesz", "initrd", "memmap"];
@@ -68,6 +71,14 @@ pub(crate) fn replaced<'a>(line: &'a str, added: &[&str]) -> Vec<&'a str> {
     parts(line).0.into_iter().filter(|word| is_replaced(word, added)).collect()
 }
 
+/// What `punctual snapshot` writes for a word, or a value, that it removes.
+pub(crate) const REMOVED: &str = "removed";
+
+/// True if a snapshot has removed words of the line, so that it is not the line of the machine.
+pub(crate) fn is_incomplete(line: &str) -> bool {
+    words(line).iter().any(|word| word.split_once('=').map_or(*word, |(_, value)| value) == REMOVED)
+}
+
 fn is_replaced(word: &str, added: &[&str]) -> bool {
     !is_repeatable(name(word)) && added.iter().any(|new| is_same(name(new), name(word)))
 }
@@ -113,6 +124,7 @@ pub(crate) fn rcu_offloaded(root: &Root, cmdline: &str, config: Option<&Config>)
 pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, others: &CpuList) -> Vec<String> {
     let release = root.read("proc/sys/kernel/osrelease");
     let config = Config::read(root, release.as_deref());
+    let isolation = Isolation::of(release.as_deref(), config.as_ref());
     let of = |name: &str| value(line, name).and_then(|value| cpus_of(root, value)).unwrap_or_default();
     let contains = |cpus: CpuList| wanted.difference(&cpus).is_empty();
     let irqs = of("irqaffinity");
@@ -120,10 +132,11 @@ pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, other
         "isolcpus" => contains(isolcpus(line).and_then(|value| cpus_of(root, value)).unwrap_or_default()),
         "rcu_nocbs" => contains(rcu_offloaded(root, line, config.as_ref())),
         "irqaffinity" => !irqs.is_empty() && irqs.intersection(wanted).is_empty(),
-        name => contains(of(name)),
+        "nohz_full" => wanted.difference(&of("nohz_full")).difference(&CpuList::from_iter([0])).is_empty(),
+        _ => false,
     };
-    let all = format!("{} irqaffinity={others}", crate::isolation_arguments(wanted));
-    all.split(' ').filter(|argument| !is_met(argument)).map(str::to_owned).collect()
+    let all = format!("{} irqaffinity={others}", isolation.arguments(wanted));
+    all.split_whitespace().filter(|argument| !is_met(argument)).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -169,7 +182,10 @@ mod tests {
             missing("isolcpus=nohz,2-3 nohz_full=3 rcu_nocbs irqaffinity=0-2"),
             all.replace("rcu_nocbs=2-3 ", "")
         );
-        put("boot/config-6.12.0", "CONFIG_RCU_NOCB_CPU=y\nCONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y\n");
+        put(
+            "boot/config-6.12.0",
+            "CONFIG_CPU_ISOLATION=y\nCONFIG_NO_HZ_FULL=y\nCONFIG_RCU_NOCB_CPU=y\nCONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y\n",
+        );
         assert_eq!(missing("quiet"), all.replace("rcu_nocbs=2-3 ", ""));
         assert_eq!(missing("rcu_nocbs=1"), all, "the argument replaces the default");
     }

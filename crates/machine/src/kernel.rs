@@ -1,8 +1,8 @@
 //! The kernel: its build configuration and its preemption model.
 
-use std::{fmt::Display, io::Read};
+use std::io::Read;
 
-use crate::Root;
+use crate::{CpuList, Root};
 
 /// Limit for the unpacked configuration, bytes, so that a damaged `config.gz` cannot fill the memory.
 const CONFIG_BYTES_MAX: u64 = 8 << 20;
@@ -182,11 +182,76 @@ pub fn limits_realtime_threads(root: &Root) -> bool {
     runtime.is_none_or(|runtime| runtime >= 0 && period.is_none_or(|period| runtime < period))
 }
 
-/// Kernel arguments that keep other threads, managed interrupts, the tick and callbacks of RCU off these CPUs. Source: the
-/// kernel's `Documentation/admin-guide/kernel-parameters.txt`.
-#[must_use]
-pub fn isolation_arguments(cpus: impl Display) -> String {
-    format!("isolcpus=managed_irq,domain,{cpus} nohz_full={cpus} rcu_nocbs={cpus}")
+/// The arguments that keep other work off CPUs, as far as a kernel has them. The default is a current kernel with all of them.
+/// Sources: the kernel's `Documentation/admin-guide/kernel-parameters.txt` and `kernel/sched/isolation.c`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each argument")]
+pub struct Isolation {
+    /// `isolcpus` takes the flags `domain` and `managed_irq`: from 5.6 on. Earlier kernels ignore the whole argument.
+    has_flags: bool,
+    /// `isolcpus`: needs CONFIG_CPU_ISOLATION from 4.15 on.
+    has_isolcpus: bool,
+    /// `nohz_full`: needs CONFIG_NO_HZ_FULL.
+    has_nohz_full: bool,
+    /// `rcu_nocbs`: needs CONFIG_RCU_NOCB_CPU.
+    has_rcu_nocbs: bool,
+}
+
+impl Default for Isolation {
+    fn default() -> Self {
+        Self { has_flags: true, has_isolcpus: true, has_nohz_full: true, has_rcu_nocbs: true }
+    }
+}
+
+impl Isolation {
+    /// Those of a kernel of this release, whose configuration is not known.
+    #[must_use]
+    pub fn of_release(release: &str) -> Self {
+        Self::of(Some(release), None)
+    }
+
+    /// Those of the kernel of this machine.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        let release = root.read("proc/sys/kernel/osrelease");
+        Self::of(release.as_deref(), Config::read(root, release.as_deref()).as_ref())
+    }
+
+    pub(crate) fn of(release: Option<&str>, config: Option<&Config>) -> Self {
+        let release = release.unwrap_or_default();
+        let is_before = |limit: (u32, u32)| version(release).is_some_and(|version| version < limit);
+        let has = |option: &str| config.is_none_or(|config| config.has(option));
+        Self {
+            // Red Hat's kernel 4.18 has the flags, too.
+            has_flags: !is_before((5, 6)) || release.contains(".el8"),
+            has_isolcpus: is_before((4, 15)) || has("CPU_ISOLATION"),
+            has_nohz_full: has("NO_HZ_FULL"),
+            has_rcu_nocbs: has("RCU_NOCB_CPU"),
+        }
+    }
+
+    /// The arguments for these CPUs; empty if the kernel has none of them. CPU 0 keeps its tick in any case, because the
+    /// kernel keeps the time on the CPU that it boots on.
+    #[must_use]
+    pub fn arguments(self, cpus: &CpuList) -> String {
+        let flags = if self.has_flags { "managed_irq,domain," } else { "" };
+        let without_tick = cpus.difference(&CpuList::from_iter([0]));
+        let arguments = [
+            self.has_isolcpus.then(|| format!("isolcpus={flags}{cpus}")),
+            (self.has_nohz_full && !without_tick.is_empty()).then(|| format!("nohz_full={without_tick}")),
+            self.has_rcu_nocbs.then(|| format!("rcu_nocbs={cpus}")),
+        ];
+        arguments.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The arguments for these CPUs as a remedy: ``kernel arguments: `isolcpus=...` ``.
+    #[must_use]
+    pub fn remedy(self, cpus: &CpuList) -> String {
+        match &*self.arguments(cpus) {
+            "" => "use a kernel built with CONFIG_CPU_ISOLATION=y: this one cannot isolate CPUs at boot".to_owned(),
+            arguments => format!("kernel arguments: `{arguments}`"),
+        }
+    }
 }
 
 /// The folder of the kernel's debugfs.

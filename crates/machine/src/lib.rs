@@ -74,8 +74,8 @@ pub use hold::{
 pub use interrupts::{InterruptWatch, Interrupts};
 pub use journal::{JournalError, RestoreError, Restored};
 pub use kernel::{
-    FAIR_SERVERS_OFF, has_fair_server, is_realtime_kernel, isolation_arguments, lacks_kernel_option,
-    limits_realtime_threads, version as kernel_version,
+    FAIR_SERVERS_OFF, Isolation, has_fair_server, is_realtime_kernel, lacks_kernel_option, limits_realtime_threads,
+    version as kernel_version,
 };
 pub use root::{Root, Seen, Unreadable};
 pub use shield::{Shield, ShieldError};

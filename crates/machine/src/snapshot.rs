@@ -188,12 +188,15 @@ const INHERITED: [&str; 4] =
 
 fn arguments(text: &str) -> String {
     let word = |word: &str| match word.split_once('=') {
-        _ if word == "--" || INHERITED.contains(&word) => Some(word.to_owned()),
-        Some((key, _)) if ARGUMENTS.contains(&key) => Some(word.to_owned()),
-        Some((key, _)) => Some(format!("{key}=removed")),
-        None => ARGUMENTS.contains(&word).then(|| word.to_owned()),
+        _ if word == "--" || INHERITED.contains(&word) => word.to_owned(),
+        Some((key, _)) if ARGUMENTS.contains(&key) => word.to_owned(),
+        Some((key, _)) => format!("{key}={}", boot_arguments::REMOVED),
+        None if ARGUMENTS.contains(&word) => word.to_owned(),
+        None => boot_arguments::REMOVED.to_owned(),
     };
-    boot_arguments::words(text).into_iter().filter_map(word).collect::<Vec<_>>().join(" ")
+    let mut words: Vec<String> = boot_arguments::words(text).into_iter().map(word).collect();
+    words.dedup();
+    words.join(" ")
 }
 
 /// `Linux version RELEASE #BUILD`, without the names of who built it.
@@ -378,7 +381,7 @@ mod tests {
         assert_eq!(
             clean("proc/cmdline", cmdline),
             "root=removed rd.luks.uuid=removed isolcpus=2-3 quiet smsc95xx.macaddr=removed androidboot.serialno=removed \
-             BOOTIF=removed ip=removed systemd.machine_id=removed hostname=removed x=removed"
+             BOOTIF=removed ip=removed removed systemd.machine_id=removed hostname=removed x=removed"
         );
         assert_eq!(clean("proc/cpuinfo", b"Serial\t\t: 10000000abcdef12\nModel: Pi\n"), "Serial\t\t: 0\nModel: Pi\n");
         assert_eq!(clean("proc/sys/kernel/hostname", b"STUDIO\n"), "host\n");

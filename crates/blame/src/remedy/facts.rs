@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Display};
 
-use machine::{CpuList, has_fair_server, isolation_arguments};
+use machine::{CpuList, Isolation, has_fair_server};
 use record::{Blame, BlameMode, MeasuredBy, Record, shell::with_options};
 
 /// Up to this number, the files of single CPUs are named.
@@ -23,6 +23,8 @@ pub struct RemedyFacts {
     pub realtime_kernel: bool,
     /// True if the kernel limits real-time threads by a fair server instead of by `sched_rt_runtime_us`.
     pub has_fair_server: bool,
+    /// The arguments of the kernel that isolate CPUs.
+    pub isolation: Isolation,
     /// The hypervisor that this machine runs on; `None` on bare metal or if it is unknown.
     pub hypervisor: Option<String>,
     /// True if the measured CPUs were kept out of their idle states.
@@ -78,6 +80,7 @@ impl RemedyFacts {
             },
             realtime_kernel: record.machine.preempt.as_deref() == Some("PREEMPT_RT"),
             has_fair_server: record.machine.kernel.as_deref().is_some_and(has_fair_server),
+            isolation: record.machine.kernel.as_deref().map(Isolation::of_release).unwrap_or_default(),
             hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
             hold_cpu_awake: record.scenario.hold_cpu_awake,
             deep: record.blame.as_ref().is_some_and(is_deep),
@@ -128,7 +131,7 @@ impl RemedyFacts {
         if cpus.is_empty() {
             return "bind the thread that must be on time to one of several CPUs, and measure only this CPU".to_owned();
         }
-        let arguments = isolation_arguments(list(&cpus));
+        let arguments = self.isolation.arguments(&CpuList::from_iter(cpus.iter().copied()));
         match self.online.first() {
             Some(first) if cpus.len() < self.measured.len() => {
                 format!("kernel arguments `{arguments}`, which leave CPU {first} for other work")

@@ -204,6 +204,7 @@ fn takes_the_facts_from_the_record() {
         Some(Blame { mode: BlameMode::Deep, events: vec!["preemptirq:irq_disable".to_owned()], ..Blame::default() });
     let facts = RemedyFacts::of(&record);
     let expected = RemedyFacts {
+        isolation: machine::Isolation::default(),
         loads: ["net".to_owned(), "cpu".to_owned()].into(),
         thread_id: None,
         priority: Some(19),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use machine::{CpuError, CpuList, Root, usable_cpus};
+use machine::{CpuError, CpuList, Isolation, Root, usable_cpus};
 
 use sys::sched::Policy;
 
@@ -18,6 +18,8 @@ pub struct Cpus {
     pub usable: CpuList,
     /// The CPUs that the kernel isolates.
     pub isolated: CpuList,
+    /// The arguments of the kernel that isolate CPUs.
+    pub isolation: Isolation,
 }
 
 impl Cpus {
@@ -27,7 +29,8 @@ impl Cpus {
     /// The kernel does not report which CPUs are online.
     pub fn of(root: &Root) -> Result<Self, CpuError> {
         let isolated = machine::facts(root).cpus_isolated.and_then(|list| list.parse().ok());
-        Ok(Self { usable: usable_cpus(root, None)?, isolated: isolated.unwrap_or_default() })
+        let usable = usable_cpus(root, None)?;
+        Ok(Self { usable, isolated: isolated.unwrap_or_default(), isolation: Isolation::read(root) })
     }
 }
 
@@ -210,7 +213,7 @@ impl<'a> Resolver<'a> {
 impl Cpus {
     /// Resolves one word; the error says why there is no such CPU.
     fn find(&self, word: &CpuWord, context: &WordContext) -> Result<CpuList, String> {
-        let Self { usable, isolated } = self;
+        let Self { usable, isolated, isolation } = self;
         let measured = &context.measured;
         let (found, none): (CpuList, &str) = match word {
             CpuWord::None => return Ok(CpuList::new()),
@@ -229,7 +232,7 @@ impl Cpus {
                 let last = usable.last().unwrap_or(0);
                 let text = format!(
                     "the kernel isolates no CPU here: boot with `{}`, or write `isolated or last`",
-                    machine::isolation_arguments(last)
+                    isolation.arguments(&CpuList::from_iter([last]))
                 );
                 return Some(usable.intersection(isolated)).filter(|found| !found.is_empty()).ok_or(text);
             }

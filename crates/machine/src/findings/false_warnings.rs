@@ -199,3 +199,16 @@ fn a_clock_is_slow_or_can_be_replaced() {
     assert_eq!(found("timer", "timer").state, FindingState::Unknown);
     assert_eq!(found("?", "tsc").state, FindingState::Unknown, "a clock that is not available");
 }
+
+#[test]
+fn cpus_without_a_tick_are_isolated_as_a_whole() {
+    const CPU: &str = "sys/devices/system/cpu";
+    let (isolated, tickless) = (format!("{CPU}/isolated"), format!("{CPU}/nohz_full"));
+    let files =
+        [(&*isolated, "\n"), (&*tickless, "1"), ("proc/sys/kernel/osrelease", "5.4.0"), ("proc/cmdline", "nohz_full=1")];
+    let (_folder, root) = machine(&files);
+    put(&root, "sys/devices/system/cpu/online", "0-3");
+    assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=1 nohz_full=1 rcu_nocbs=1`");
+    put(&root, &tickless, "\n");
+    assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=3 nohz_full=3 rcu_nocbs=3`");
+}

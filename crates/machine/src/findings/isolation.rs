@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
-use crate::{CpuList, Unreadable, boot_arguments, cpus::read_list, kernel::isolation_arguments};
+use crate::{CpuList, Unreadable, boot_arguments, cpus::read_list};
 
 const CPU: &str = "sys/devices/system/cpu";
 const CMDLINE: &str = "proc/cmdline";
@@ -56,10 +56,15 @@ fn isolated(context: &CheckContext) -> Finding {
             not_applicable(ID, "one CPU alone cannot be isolated", context.evidence(&path))
         }
         Some("") => {
-            let cpu = context.last_cpu();
+            // CPUs without a tick should be isolated as a whole: before 5.18, the kernel accepts only equal lists.
+            let tickless = read_list(context.root, &format!("{CPU}/nohz_full")).unwrap_or_default();
+            let cpus = match tickless.is_empty() {
+                true => CpuList::from_iter([context.last_cpu()]),
+                false => tickless,
+            };
             warn(ID, "no CPU is isolated", context.evidence(&path)).because(
                 "The scheduler may run any other thread on the CPU of a real-time thread, which adds kernel work and cold caches.",
-                format!("kernel arguments: `{}`", isolation_arguments(cpu)),
+                context.isolation().remedy(&cpus),
             ).permanent()
         }
         Some(cpus) => ok(ID, format!("isolated CPUs: {cpus}"), evidence(&path, cpus)),
@@ -145,7 +150,7 @@ fn tick(context: &CheckContext) -> Finding {
     warn(ID, format!("the tick interrupts a running thread on {}", ticking.in_words()), read)
         .because(
             "The tick takes some microseconds, 100 to 1000 times a second. It matters to a thread that computes or polls; one that sleeps between its deadlines loses little.",
-            format!("kernel arguments: `{}`", isolation_arguments(context.isolated())),
+            context.isolation().remedy(context.isolated()),
         )
         .permanent()
 }
@@ -179,7 +184,7 @@ fn rcu_callbacks(context: &CheckContext) -> Finding {
     warn(ID, format!("callbacks of RCU run on {}", own.in_words()), read)
         .because(
             "The kernel frees memory and objects in softirqs on the CPU that released them, up to hundreds of microseconds at once.",
-            format!("kernel arguments: `{}`", isolation_arguments(context.isolated())),
+            context.isolation().remedy(context.isolated()),
         )
         .permanent()
 }

@@ -31,7 +31,7 @@ use crate::{
     CpuList, Root, Unreadable, boot_arguments, cpus, facts,
     interrupts::{self, DeviceInterrupt, InterruptWatch},
     journal::{self, Setter},
-    kernel::Config,
+    kernel::{Config, Isolation},
     root::Unread,
     tasks::{self as threads, Scheduled},
 };
@@ -270,6 +270,11 @@ impl<'a> CheckContext<'a> {
 
     /// The last of the fastest online CPUs, for examples in remedies. CPU 0 is a bad example because the kernel uses it
     /// most.
+    /// The arguments of this kernel that isolate CPUs.
+    fn isolation(&self) -> Isolation {
+        Isolation::of(self.machine.kernel.as_deref(), self.config())
+    }
+
     fn last_cpu(&self) -> u32 {
         let file = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq");
         let speed = |cpu: &u32| self.root.number::<u64>(&file(*cpu)).unwrap_or_default();

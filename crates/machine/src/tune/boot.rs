@@ -37,7 +37,13 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     if arguments.is_empty() {
         return None;
     }
-    Some(steps_for(root, arguments.join(" ")))
+    let mut boot = steps_for(root, arguments.join(" "));
+    if cpus.contains(0) && boot.arguments.contains("isolcpus=") {
+        let reboot = boot.steps.len() - 1;
+        boot.steps
+            .insert(reboot, "CPU 0 keeps its tick: the kernel keeps the time on the CPU that it boots on".to_owned());
+    }
+    Some(boot)
 }
 
 /// The lines of arguments in the files of boot loaders.
@@ -133,12 +139,28 @@ fn irq_balance(root: &Root, cpus: &CpuList) -> Option<String> {
 fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     let first = |paths: &[&'static str]| paths.iter().copied().find(|path| root.exists(path));
     let arguments = added.join(" ");
+    let cmdline = root.read("proc/cmdline").unwrap_or_default();
     let is_pi = root.read("proc/device-tree/model").is_some_and(|model| model.starts_with("Raspberry Pi"));
-    if let Some(path) = first(&["boot/firmware/cmdline.txt", "boot/cmdline.txt"]).filter(|_| is_pi) {
-        // The firmware reads the first line only.
-        let text = root.read(path).unwrap_or_default();
-        let line = boot_arguments::with(text.lines().next().unwrap_or_default(), added);
-        return Some(("Raspberry Pi firmware", vec![format!("the one line of /{path}: {line}")]));
+    if is_pi && let Some(path) = pi_command_line(root) {
+        return Some(("Raspberry Pi firmware", vec![one_line(root, &path, added)]));
+    }
+    if boot_arguments::value(&cmdline, "ostree").is_some() {
+        return Some(("rpm-ostree", vec![by_command("sudo rpm-ostree kargs", OSTREE, &cmdline, added)]));
+    }
+    if root.exists("etc/NIXOS") {
+        let list = added.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" ");
+        let place = "add to boot.kernelParams in /etc/nixos/configuration.nix";
+        let steps =
+            vec![format!("{place}{}: {list}", in_place_of(&cmdline, added)), "sudo nixos-rebuild boot".to_owned()];
+        return Some(("NixOS", steps));
+    }
+    if root.exists("usr/bin/kernelstub") {
+        return Some(("kernelstub", vec![by_command("sudo kernelstub", KERNELSTUB, &cmdline, added)]));
+    }
+    // Proxmox boots by GRUB or by systemd-boot; only the latter is given this file.
+    if root.exists("etc/kernel/proxmox-boot-uuids") && cmdline.contains("initrd=\\EFI\\proxmox") {
+        let steps = vec![one_line(root, "etc/kernel/cmdline", added), "sudo proxmox-boot-tool refresh".to_owned()];
+        return Some(("systemd-boot", steps));
     }
     if root.exists(EXTLINUX) {
         let steps = match root.exists("etc/default/u-boot") {
@@ -153,20 +175,22 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     if root.exists("boot/armbianEnv.txt") {
         return Some(("U-Boot", vec![after_equals(root, "boot/armbianEnv.txt", "extraargs", added)]));
     }
-    if root.exists("boot/uEnv.txt") {
-        return Some(("U-Boot", vec![after_equals(root, "boot/uEnv.txt", "cmdline", added)]));
+    if root.exists(U_ENV) {
+        return Some(("U-Boot", vec![u_env(root, added)]));
     }
     if root.exists("etc/fw_env.config") {
-        return Some(("U-Boot", vec![set_environment(added)]));
+        return Some(("U-Boot", set_environment(added)));
+    }
+    if root.exists("etc/cmdline.d") && !root.exists("etc/kernel/cmdline") && makes_unified_images(root) {
+        let place = "add a line to /etc/cmdline.d/punctual.conf";
+        let steps = vec![format!("{place}{}: {arguments}", in_place_of(&cmdline, added)), UNIFIED.to_owned()];
+        return Some(("unified kernel image", steps));
     }
     let of_systemd = ["boot/loader/loader.conf", "boot/efi/loader/loader.conf", "efi/loader/loader.conf"];
     if let Some(path) = first(&of_systemd) {
-        let steps = match root.read("etc/kernel/cmdline") {
-            Some(line) => vec![
-                format!("the one line of /etc/kernel/cmdline: {}", boot_arguments::with(&line, added)),
-                "sudo kernel-install add \"$(uname -r)\" \"/lib/modules/$(uname -r)/vmlinuz\"".to_owned(),
-            ],
-            None => entries_with(root, &format!("{}entries", path.trim_end_matches("loader.conf")), added),
+        let steps = match root.exists("etc/kernel/cmdline") {
+            true => vec![one_line(root, "etc/kernel/cmdline", added), update_of_entries(root).to_owned()],
+            false => entries_with(root, &format!("{}entries", path.trim_end_matches("loader.conf")), added),
         };
         return Some(("systemd-boot", steps));
     }
@@ -175,21 +199,132 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         return Some(("GRUB", vec![format!("sudo grubby --update-kernel=ALL --args=\"{arguments}\"")]));
     }
     root.exists(GRUB).then(|| {
-        let update = match root.exists("usr/sbin/update-grub") || !root.exists("boot/grub2") {
-            true => "sudo update-grub",
-            false => "sudo grub2-mkconfig -o /boot/grub2/grub.cfg",
+        let update = match () {
+            () if root.exists("usr/sbin/update-grub") => "sudo update-grub",
+            () if root.exists("boot/grub2") => "sudo grub2-mkconfig -o /boot/grub2/grub.cfg",
+            () if root.exists("boot/grub") => "sudo grub-mkconfig -o /boot/grub/grub.cfg",
+            () => "sudo update-grub",
         };
         let mut steps = grub_variables(root, added);
+        // The entries have their own arguments, which making the configuration again does not change.
+        if in_effect(root, &[GRUB.to_owned()], "GRUB_ENABLE_BLSCFG")
+            .last()
+            .is_some_and(|last| last.value.text == "true")
+            && !root.list(BLS_ENTRIES).is_empty()
+        {
+            steps.extend(entries_with(root, BLS_ENTRIES, added));
+        }
         steps.push(update.to_owned());
         ("GRUB", steps)
     })
 }
 
+/// The file with the arguments that the firmware of a Raspberry Pi reads: `config.txt` can name another one, and a folder.
+fn pi_command_line(root: &Root) -> Option<String> {
+    let folder = ["boot/firmware", "boot"].into_iter().find(|folder| root.exists(&format!("{folder}/config.txt")));
+    let folder = folder.or_else(|| {
+        ["boot/firmware", "boot"].into_iter().find(|folder| root.exists(&format!("{folder}/cmdline.txt")))
+    })?;
+    let config = root.read(&format!("{folder}/config.txt")).unwrap_or_default();
+    let option = |name: &str| {
+        let mut values = config.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
+        values.next_back().map(str::trim).filter(|value| !value.is_empty())
+    };
+    let name = option("cmdline").unwrap_or("cmdline.txt");
+    let path = format!("{folder}/{}{name}", option("os_prefix").unwrap_or_default());
+    // The firmware ignores a prefix without these files.
+    [path, format!("{folder}/{name}")].into_iter().find(|path| root.exists(path))
+}
+
+/// Options of a command that removes an argument, and adds one.
+type Options = [&'static str; 2];
+/// Those of rpm-ostree.
+const OSTREE: Options = ["--delete-if-present=", "--append-if-missing="];
+/// Those of kernelstub of Pop!_OS.
+const KERNELSTUB: Options = ["-d ", "-a "];
+
+/// The command that removes the arguments which others replace, and adds these.
+fn by_command(command: &str, [remove, add]: Options, line: &str, added: &[&str]) -> String {
+    let old = boot_arguments::replaced(line, added).into_iter().filter(|word| !added.contains(word));
+    let old = old.map(|word| format!(" {remove}\"{word}\""));
+    let new = added.iter().map(|word| format!(" {add}\"{word}\""));
+    old.chain(new).fold(command.to_owned(), |command, option| command + &option)
+}
+
+/// True if mkinitcpio makes images that contain the arguments.
+fn makes_unified_images(root: &Root) -> bool {
+    const PRESETS: &str = "etc/mkinitcpio.d";
+    let has_image = |name: &String| {
+        let text = root.read(&format!("{PRESETS}/{name}")).unwrap_or_default();
+        text.lines().any(|line| line.trim().starts_with("default_uki="))
+    };
+    root.list(PRESETS).iter().filter(|name| name.ends_with(".preset")).any(has_image)
+}
+
+/// The command that makes such images again.
+const UNIFIED: &str = "sudo mkinitcpio -P";
+
+/// The command that writes the arguments of `/etc/kernel/cmdline` to the boot entries or images.
+fn update_of_entries(root: &Root) -> &'static str {
+    match () {
+        () if makes_unified_images(root) => UNIFIED,
+        () if root.exists("usr/bin/sdbootutil") => "sudo sdbootutil update-all-entries",
+        () => "sudo kernel-install add \"$(uname -r)\" \"/lib/modules/$(uname -r)/vmlinuz\"",
+    }
+}
+
+/// The new line of a file with one line of arguments.
+fn one_line(root: &Root, path: &str, added: &[&str]) -> String {
+    let text = root.read(path).unwrap_or_default();
+    // What reads such a file ignores later lines.
+    changed(&format!("the one line of /{path}"), text.lines().next().unwrap_or_default(), added, str::to_owned)
+}
+
+/// The line of a file with these arguments; `write` makes it from all arguments. Of a line that a snapshot has removed words
+/// from, only the change.
+fn changed(place: &str, line: &str, added: &[&str], write: impl Fn(&str) -> String) -> String {
+    match boot_arguments::is_incomplete(line) {
+        true => format!("{place}: add {}{}", added.join(" "), in_place_of(line, added)),
+        false => format!("{place}: {}", write(&boot_arguments::with(line, added))),
+    }
+}
+
+/// The line of a file without the arguments that these replace, likewise; `None` if it has none of them.
+fn reduced(place: &str, line: &str, added: &[&str], write: impl Fn(&str) -> String) -> Option<String> {
+    let old = boot_arguments::replaced(line, added);
+    let text = match boot_arguments::is_incomplete(line) {
+        true => format!("remove {}", old.join(" ")),
+        false => write(&boot_arguments::without(line, added)),
+    };
+    (!old.is_empty()).then(|| format!("{place}: {text}"))
+}
+
+/// The entries of GRUB that follow the boot loader specification.
+const BLS_ENTRIES: &str = "boot/loader/entries";
+/// Variables of U-Boot that a script reads.
+const U_ENV: &str = "boot/uEnv.txt";
+
+/// The new line of that file. Its variables depend on the script: `cmdline` in the images of BeagleBoard.org.
+fn u_env(root: &Root, added: &[&str]) -> String {
+    let text = root.read(U_ENV).unwrap_or_default();
+    let has =
+        |name: &str| text.lines().any(|line| line.trim().strip_prefix(name).is_some_and(|rest| rest.starts_with('=')));
+    let is_beagle = has("uname_r") || root.read("proc/device-tree/model").is_some_and(|model| model.contains("Beagle"));
+    match ["cmdline", "optargs", "extraargs", "bootargs"].into_iter().find(|name| has(name)) {
+        Some(name) => after_equals(root, U_ENV, name, added),
+        None if is_beagle => after_equals(root, U_ENV, "cmdline", added),
+        None => {
+            format!("add to the variable of /{U_ENV} that your boot script puts into bootargs: {}", added.join(" "))
+        }
+    }
+}
+
 /// The files with one line of arguments.
-const ONE_LINE: [&str; 3] = ["boot/firmware/cmdline.txt", "boot/cmdline.txt", "etc/kernel/cmdline"];
+const ONE_LINE: [&str; 4] =
+    ["boot/firmware/cmdline.txt", "boot/firmware/current/cmdline.txt", "boot/cmdline.txt", "etc/kernel/cmdline"];
 
 /// The other files with arguments of the kernel, and the folders with such files.
-const OTHERS: [&str; 5] = [EXTLINUX, GRUB, "etc/default/u-boot", "boot/armbianEnv.txt", "boot/uEnv.txt"];
+const OTHERS: [&str; 5] = [EXTLINUX, GRUB, "etc/default/u-boot", "boot/armbianEnv.txt", U_ENV];
 const FOLDERS: [&str; 4] =
     ["etc/default/grub.d", "boot/loader/entries", "boot/efi/loader/entries", "efi/loader/entries"];
 
@@ -221,11 +356,16 @@ pub(crate) fn known_boot_lines(path: &str, text: &str, clean: impl Fn(&str) -> S
         if let Some(Assignment { head, value, .. }) = SHELL.iter().find_map(|name| Assignment::of(path, line, name)) {
             return Some(Assignment::line(&head, &value, &clean(&value.text)) + "\n");
         }
-        if matches!(key, "extraargs" | "cmdline") {
+        if matches!(key, "extraargs" | "cmdline" | "optargs" | "bootargs") {
             return Some(format!("{key}={}\n", clean(rest)));
         }
-        let is_line = ["append", "options"].iter().any(|known| keyword.eq_ignore_ascii_case(known));
-        is_line.then(|| format!("{keyword} {}\n", clean(words)))
+        let is = |known: &[&str]| known.iter().any(|known| keyword.eq_ignore_ascii_case(known));
+        match () {
+            () if is(&["append", "options"]) => Some(format!("{keyword} {}\n", clean(words))),
+            // The names of entries of extlinux, and of the one that boots.
+            () if path == EXTLINUX && is(&["default", "label"]) => Some(format!("{line}\n")),
+            () => None,
+        }
     };
     joined(text).lines().filter_map(known).collect()
 }
@@ -290,7 +430,8 @@ fn extlinux_with(root: &Root, added: &[&str]) -> Vec<String> {
     };
     let line = |&Entry { label, append }: &Entry| match append {
         Some((word, rest)) => {
-            Some(format!("in /{EXTLINUX}{}: {word} {}", of_label(label), boot_arguments::with(rest, added)))
+            let place = format!("in /{EXTLINUX}{}", of_label(label));
+            Some(changed(&place, rest, added, |line| format!("{word} {line}")))
         }
         None if !has_common && label.is_some() && (label == default || !has_several) => {
             Some(format!("add a line to /{EXTLINUX}{}: append {}", of_label(label), added.join(" ")))
@@ -313,11 +454,10 @@ fn options_with(root: &Root, path: &str, added: &[&str]) -> Vec<String> {
     let Some(((word, last), earlier)) = options.split_last() else {
         return vec![format!("add a line to /{path}: options {}", added.join(" "))];
     };
-    let is_changed = |(_, rest): &&(&str, &str)| !boot_arguments::replaced(rest, added).is_empty();
-    let earlier = earlier.iter().filter(is_changed);
-    let mut lines: Vec<String> =
-        earlier.map(|(word, rest)| format!("in /{path}: {word} {}", boot_arguments::without(rest, added))).collect();
-    lines.push(format!("in /{path}: {word} {}", boot_arguments::with(last, added)));
+    let place = format!("in /{path}");
+    let without = |(word, rest): &(&str, &str)| reduced(&place, rest, added, |line| format!("{word} {line}"));
+    let mut lines: Vec<String> = earlier.iter().filter_map(without).collect();
+    lines.push(changed(&place, last, added, |line| format!("{word} {line}")));
     lines
 }
 
@@ -331,20 +471,27 @@ fn entries_with(root: &Root, folder: &str, added: &[&str]) -> Vec<String> {
     }
 }
 
-/// The command that changes the variable of U-Boot with the arguments, whose value is not known here.
-fn set_environment(added: &[&str]) -> String {
+/// The steps that change the variable of U-Boot with the arguments, whose value is not known here. The command changes nothing
+/// if the variable cannot be read or is empty.
+fn set_environment(added: &[&str]) -> Vec<String> {
     let names: Vec<&str> = added
         .iter()
         .map(|word| boot_arguments::name(word))
         .filter(|name| !boot_arguments::is_repeatable(name))
         .collect();
-    let others = match names.is_empty() {
-        true => "fw_printenv -n bootargs".to_owned(),
-        false => {
-            format!("fw_printenv -n bootargs | tr ' ' '\\n' | grep -Ev '^({})(=|$)' | tr '\\n' ' '", names.join("|"))
-        }
+    let filter = match names.is_empty() {
+        true => String::new(),
+        false => format!(" | tr \" \" \"\\n\" | grep -Ev \"^({})(=|$)\" | tr \"\\n\" \" \"", names.join("|")),
     };
-    format!("sudo fw_setenv bootargs \"$({others}) {}\"", added.join(" "))
+    vec![
+        format!(
+            "sudo sh -c 'old=$(fw_printenv -n bootargs) && [ -n \"$old\" ] && fw_setenv bootargs \"$(printf %s \"$old\"{filter}) {}\"'",
+            added.join(" ")
+        ),
+        "if U-Boot has no variable bootargs, or its script sets bootargs at each boot (fw_printenv bootcmd), add the arguments \
+         in that script"
+            .to_owned(),
+    ]
 }
 
 /// The value of a shell variable, with its quotes.
@@ -406,15 +553,22 @@ impl Assignment {
     }
 
     fn with(&self, added: &[&str]) -> String {
-        let text = boot_arguments::with(&self.value.text, added);
-        format!("in /{}: {}", self.path, Self::line(&self.head, &self.value, &text))
+        let write = |text: &str| Self::line(&self.head, &self.value, text);
+        changed(&self.place(), &self.value.text, added, write)
+    }
+
+    /// The file, and the variable if its line is not known as a whole.
+    fn place(&self) -> String {
+        match boot_arguments::is_incomplete(&self.value.text) {
+            true => format!("in /{}, {}", self.path, self.head.trim_end_matches(['=', '+'])),
+            false => format!("in /{}", self.path),
+        }
     }
 
     /// The line without the arguments that others replace; `None` if it has none of them.
     fn without(&self, added: &[&str]) -> Option<String> {
-        let text = boot_arguments::without(&self.value.text, added);
-        let is_changed = !boot_arguments::replaced(&self.value.text, added).is_empty();
-        is_changed.then(|| format!("in /{}: {}", self.path, Self::line(&self.head, &self.value, &text)))
+        let write = |text: &str| Self::line(&self.head, &self.value, text);
+        reduced(&self.place(), &self.value.text, added, write)
     }
 }
 
@@ -447,7 +601,7 @@ fn after_equals(root: &Root, path: &str, name: &str, added: &[&str]) -> String {
     let text = root.read(path).unwrap_or_default();
     let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
     let value = values.next_back().unwrap_or_default();
-    format!("in /{path}: {name}={}", boot_arguments::with(value, added))
+    changed(&format!("in /{path}"), value, added, |line| format!("{name}={line}"))
 }
 
 #[cfg(test)]
@@ -497,7 +651,7 @@ mod tests {
         assert_eq!(line(&[("boot/extlinux/extlinux.conf", "")]).0, "extlinux");
         let menu = [("boot/extlinux/extlinux.conf", ""), ("etc/default/u-boot", "")];
         assert!(line(&menu).1.contains(&format!("U_BOOT_PARAMETERS=\"{ALL}\" | sudo u-boot-update")));
-        assert!(line(&[("etc/fw_env.config", "")]).1.starts_with("sudo fw_setenv bootargs "));
+        assert!(line(&[("etc/fw_env.config", "")]).1.starts_with("sudo sh -c 'old=$(fw_printenv -n bootargs)"));
         let systemd = line(&[("boot/loader/loader.conf", ""), ("etc/kernel/cmdline", "rw")]);
         assert!(
             systemd.0 == "systemd-boot"
@@ -681,13 +835,139 @@ mod tests {
     #[test]
     fn the_environment_of_uboot_gets_each_argument_once() {
         let command = steps(&[("etc/fw_env.config", "")]).1.remove(0);
-        let script = format!(
-            "fw_printenv() {{ echo 'root=/dev/sda isolcpus=1 nohz_full=1 rcu_nocbs isolcpus.x=2 quiet'; }}; sudo() {{ \
-             shift; echo \"$2\"; }}; {command}"
+        let folder = tempfile::tempdir().unwrap();
+        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+        let program = |name: &str, text: &str| {
+            use std::os::unix::fs::PermissionsExt;
+            let file = folder.path().join(name);
+            fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        program("sudo", "exec \"$@\"");
+        program("fw_setenv", "printf '%s|' \"$@\"");
+        let run = |print: &str| {
+            program("fw_printenv", print);
+            let output = std::process::Command::new("sh").arg("-c").arg(&command).env("PATH", &path).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            run("echo 'root=/dev/sda isolcpus=1 nohz_full=1 rcu_nocbs isolcpus.x=2 quiet'"),
+            format!("bootargs|root=/dev/sda isolcpus.x=2 quiet {ALL}|")
         );
-        let output = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
-        let words = String::from_utf8(output.stdout).unwrap();
-        let words: Vec<&str> = words.split_whitespace().collect();
-        assert_eq!(words.join(" "), format!("root=/dev/sda isolcpus.x=2 quiet {ALL}"));
+        for unreadable in ["exit 1", "echo 'x=1'; exit 1", "echo"] {
+            assert_eq!(run(unreadable), "", "{unreadable}: nothing is set");
+        }
+    }
+
+    #[test]
+    fn distributions_with_their_own_command_get_it() {
+        let printed = |files: &[(&str, &str)]| {
+            let (loader, steps) = steps(files);
+            format!("{}: {}", loader.unwrap_or("none"), steps.join(" | "))
+        };
+        let grub = ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n");
+        let options = |option: &str| ALL.split(' ').map(|word| format!(" {option}\"{word}\"")).collect::<String>();
+        let ostree = [grub, ("proc/cmdline", "ostree=/ostree/boot.1/x rw nohz_full=1")];
+        assert_eq!(
+            printed(&ostree),
+            format!(
+                "rpm-ostree: sudo rpm-ostree kargs --delete-if-present=\"nohz_full=1\"{}",
+                options("--append-if-missing=")
+            )
+        );
+        assert_eq!(
+            printed(&[("usr/bin/kernelstub", ""), ("boot/efi/loader/loader.conf", "")]),
+            format!("kernelstub: sudo kernelstub{}", options("-a "))
+        );
+        let proxmox = [
+            grub,
+            ("etc/kernel/proxmox-boot-uuids", "1"),
+            ("etc/kernel/cmdline", "rw"),
+            ("proc/cmdline", "initrd=\\EFI\\proxmox\\6.8\\initrd.img rw"),
+        ];
+        assert_eq!(
+            printed(&proxmox),
+            format!("systemd-boot: the one line of /etc/kernel/cmdline: rw {ALL} | sudo proxmox-boot-tool refresh")
+        );
+        assert!(printed(&proxmox[..2]).ends_with("sudo update-grub"), "it boots by GRUB");
+        let nixos = printed(&[("etc/NIXOS", ""), ("boot/loader/loader.conf", "")]);
+        assert!(nixos.starts_with("NixOS: add to boot.kernelParams") && nixos.ends_with("sudo nixos-rebuild boot"));
+        let arch = [("boot/loader/loader.conf", ""), ("etc/mkinitcpio.d/linux.preset", "default_uki=\"/efi/x.efi\"\n")];
+        let line = printed(&[&arch[..], &[("etc/kernel/cmdline", "rw")]].concat());
+        assert!(line.ends_with("| sudo mkinitcpio -P"), "{line}");
+        let parts = printed(&[&arch[..], &[("etc/cmdline.d/root.conf", "rw")]].concat());
+        assert!(parts.contains("add a line to /etc/cmdline.d/punctual.conf: isolcpus"), "{parts}");
+        let suse = [("boot/efi/loader/loader.conf", ""), ("etc/kernel/cmdline", "rw"), ("usr/bin/sdbootutil", "")];
+        assert!(printed(&suse).ends_with("sudo sdbootutil update-all-entries"));
+        assert!(printed(&[grub, ("boot/grub/grub.cfg", "")]).ends_with("sudo grub-mkconfig -o /boot/grub/grub.cfg"));
+        let bls = ("etc/default/grub", "GRUB_ENABLE_BLSCFG=true\nGRUB_CMDLINE_LINUX=\"ro\"\n");
+        let entry = ("boot/loader/entries/a.conf", "options root=/dev/sda ro\n");
+        assert!(printed(&[bls, entry]).contains(&format!("a.conf: options root=/dev/sda ro {ALL}")));
+    }
+
+    #[test]
+    fn the_configuration_of_a_pi_can_name_another_file() {
+        let model = ("proc/device-tree/model", "Raspberry Pi 4");
+        let line = |config: &str, files: &[&str]| {
+            let mut all = vec![model, ("boot/firmware/config.txt", config)];
+            all.extend(files.iter().map(|path| (*path, "rw")));
+            steps(&all).1.join(" | ")
+        };
+        assert!(
+            line("cmdline=own.txt\n", &["boot/firmware/cmdline.txt", "boot/firmware/own.txt"]).contains("/own.txt: rw")
+        );
+        assert!(
+            line("os_prefix=current/\n", &["boot/firmware/current/cmdline.txt"]).contains("/current/cmdline.txt: rw")
+        );
+        assert!(line("os_prefix=gone/\n", &["boot/firmware/cmdline.txt"]).contains("/firmware/cmdline.txt: rw"));
+        let beagle = [("boot/uEnv.txt", "optargs=quiet\n")];
+        assert_eq!(steps(&beagle).1, [format!("in /boot/uEnv.txt: optargs=quiet {ALL}")]);
+        assert!(steps(&[("boot/uEnv.txt", "")]).1[0].starts_with("add to the variable of /boot/uEnv.txt"));
+    }
+
+    #[test]
+    fn of_a_snapshot_only_the_change_is_printed() {
+        let of = |path: &str, text: &str| steps(&[(path, text)]).1.remove(0);
+        assert_eq!(
+            of("boot/extlinux/extlinux.conf", "label l0\nappend root=removed nohz_full=1 removed\n"),
+            format!("in /boot/extlinux/extlinux.conf: add {ALL}, in place of nohz_full=1")
+        );
+        assert_eq!(
+            of("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"removed quiet\"\n"),
+            format!("in /etc/default/grub, GRUB_CMDLINE_LINUX_DEFAULT: add {ALL}")
+        );
+        assert_eq!(of("boot/armbianEnv.txt", "extraargs=x=removed\n"), format!("in /boot/armbianEnv.txt: add {ALL}"));
+    }
+
+    #[test]
+    fn arguments_depend_on_the_kernel() {
+        let of = |release: &str, config: &str| {
+            let files = [("proc/sys/kernel/osrelease", release), (&*format!("boot/config-{release}"), config)];
+            steps(&files[..if config.is_empty() { 1 } else { 2 }]).1.remove(0)
+        };
+        let of = |release: &str, config: &str| of(release, config).split_once(": ").unwrap().1.to_owned();
+        assert_eq!(of("5.6.0", ""), ALL);
+        for old in ["5.4.0-rt", "4.19.0", "4.9.337-tegra"] {
+            assert_eq!(of(old, ""), ALL.replace("managed_irq,domain,", ""), "{old}");
+        }
+        assert_eq!(of("4.18.0-553.rt7.el8_10.x86_64", ""), ALL);
+        assert_eq!(
+            of("6.6.31+rpt-rpi-v8", "CONFIG_CPU_ISOLATION=y\nCONFIG_RCU_NOCB_CPU=y\n"),
+            ALL.replace("nohz_full=2-3 ", "")
+        );
+        assert_eq!(of("6.6.0", "CONFIG_HZ=250\n"), "irqaffinity=0-1");
+        assert_eq!(of("4.9.0", "CONFIG_HZ=250\n"), "isolcpus=2-3 irqaffinity=0-1");
+    }
+
+    #[test]
+    fn the_cpu_of_the_time_keeps_its_tick() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir_all(root.path("sys/devices/system/cpu")).unwrap();
+        fs::write(root.path("sys/devices/system/cpu/online"), "0-3").unwrap();
+        let of = |cpus: &str| boot(&root, &cpus.parse().unwrap()).unwrap();
+        assert!(of("0-1").arguments.contains("isolcpus=managed_irq,domain,0-1 nohz_full=1 rcu_nocbs=0-1"));
+        assert!(!of("0").arguments.contains("nohz_full"));
+        assert!(of("0").steps.iter().any(|step| step.starts_with("CPU 0 keeps its tick")));
     }
 }

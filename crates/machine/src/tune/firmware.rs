@@ -156,10 +156,18 @@ pub(crate) fn known_lines(text: &str) -> Vec<Line> {
     overlays.into_iter().chain(sound).chain(turbo).chain(mhz.map(|mhz| Line::ArmFreq { mhz })).collect()
 }
 
-/// True for a section of `config.txt`, and for a line that [`known_lines`] reads.
+/// True for a section of `config.txt`, for a line that [`known_lines`] reads, and for the name of the file of arguments.
 pub(crate) fn is_known(line: &str) -> bool {
     let line = line.trim();
-    let keys = ["dtoverlay=disable-", "dtoverlay=pi3-disable-", "dtparam=audio=", "force_turbo=", "arm_freq="];
+    let keys = [
+        "cmdline=",
+        "os_prefix=",
+        "dtoverlay=disable-",
+        "dtoverlay=pi3-disable-",
+        "dtparam=audio=",
+        "force_turbo=",
+        "arm_freq=",
+    ];
     line.starts_with('[') || keys.iter().any(|key| line.starts_with(key))
 }
 
