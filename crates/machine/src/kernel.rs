@@ -244,6 +244,17 @@ impl Isolation {
         arguments.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
+    /// The arguments that the kernel does not have, each with the option that it was built without.
+    #[must_use]
+    pub fn lacking(self) -> Vec<&'static str> {
+        let all = [
+            (self.has_isolcpus, "isolcpus (CONFIG_CPU_ISOLATION)"),
+            (self.has_nohz_full, "nohz_full (CONFIG_NO_HZ_FULL)"),
+            (self.has_rcu_nocbs, "rcu_nocbs (CONFIG_RCU_NOCB_CPU)"),
+        ];
+        all.into_iter().filter(|(has, _)| !has).map(|(_, name)| name).collect()
+    }
+
     /// The arguments for these CPUs as a remedy: ``kernel arguments: `isolcpus=...` ``.
     #[must_use]
     pub fn remedy(self, cpus: &CpuList) -> String {

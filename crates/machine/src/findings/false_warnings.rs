@@ -204,8 +204,12 @@ fn a_clock_is_slow_or_can_be_replaced() {
 fn cpus_without_a_tick_are_isolated_as_a_whole() {
     const CPU: &str = "sys/devices/system/cpu";
     let (isolated, tickless) = (format!("{CPU}/isolated"), format!("{CPU}/nohz_full"));
-    let files =
-        [(&*isolated, "\n"), (&*tickless, "1"), ("proc/sys/kernel/osrelease", "5.4.0"), ("proc/cmdline", "nohz_full=1")];
+    let files = [
+        (&*isolated, "\n"),
+        (&*tickless, "1"),
+        ("proc/sys/kernel/osrelease", "5.4.0"),
+        ("proc/cmdline", "nohz_full=1"),
+    ];
     let (_folder, root) = machine(&files);
     put(&root, "sys/devices/system/cpu/online", "0-3");
     assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=1 nohz_full=1 rcu_nocbs=1`");

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use serde::Serialize;
 
-use crate::{CpuList, Root, boot_arguments, cpus, topology};
+use crate::{CpuList, Root, boot_arguments, cpus, kernel::Isolation, topology};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,6 +38,12 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
         return None;
     }
     let mut boot = steps_for(root, arguments.join(" "));
+    let lacking = Isolation::read(root).lacking();
+    if !lacking.is_empty() {
+        let place = boot.steps.len() - 1;
+        let text = format!("not printed, because this kernel does not have them: {}", lacking.join(", "));
+        boot.steps.insert(place, text);
+    }
     if cpus.contains(0) && boot.arguments.contains("isolcpus=") {
         let reboot = boot.steps.len() - 1;
         boot.steps
@@ -154,7 +160,7 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
             vec![format!("{place}{}: {list}", in_place_of(&cmdline, added)), "sudo nixos-rebuild boot".to_owned()];
         return Some(("NixOS", steps));
     }
-    if root.exists("usr/bin/kernelstub") {
+    if root.exists("usr/bin/kernelstub") || root.exists("etc/kernelstub") {
         return Some(("kernelstub", vec![by_command("sudo kernelstub", KERNELSTUB, &cmdline, added)]));
     }
     // Proxmox boots by GRUB or by systemd-boot; only the latter is given this file.
@@ -181,9 +187,11 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     if root.exists("etc/fw_env.config") {
         return Some(("U-Boot", set_environment(added)));
     }
-    if root.exists("etc/cmdline.d") && !root.exists("etc/kernel/cmdline") && makes_unified_images(root) {
+    // With entries of their own, the parts of the line are for something else.
+    if root.exists("etc/cmdline.d") && !root.exists("etc/kernel/cmdline") && !has_entries(root) {
         let place = "add a line to /etc/cmdline.d/punctual.conf";
-        let steps = vec![format!("{place}{}: {arguments}", in_place_of(&cmdline, added)), UNIFIED.to_owned()];
+        let update = if root.exists(PRESETS) { UNIFIED } else { "make the unified kernel image again" };
+        let steps = vec![format!("{place}{}: {arguments}", in_place_of(&cmdline, added)), update.to_owned()];
         return Some(("unified kernel image", steps));
     }
     let of_systemd = ["boot/loader/loader.conf", "boot/efi/loader/loader.conf", "efi/loader/loader.conf"];
@@ -251,9 +259,16 @@ fn by_command(command: &str, [remove, add]: Options, line: &str, added: &[&str])
     old.chain(new).fold(command.to_owned(), |command, option| command + &option)
 }
 
+/// True if systemd-boot or GRUB has entries in files.
+fn has_entries(root: &Root) -> bool {
+    FOLDERS[1..].iter().any(|folder| root.list(folder).iter().any(|name| name.ends_with(".conf")))
+}
+
+/// The presets of mkinitcpio.
+const PRESETS: &str = "etc/mkinitcpio.d";
+
 /// True if mkinitcpio makes images that contain the arguments.
 fn makes_unified_images(root: &Root) -> bool {
-    const PRESETS: &str = "etc/mkinitcpio.d";
     let has_image = |name: &String| {
         let text = root.read(&format!("{PRESETS}/{name}")).unwrap_or_default();
         text.lines().any(|line| line.trim().starts_with("default_uki="))
@@ -941,6 +956,9 @@ mod tests {
 
     #[test]
     fn arguments_depend_on_the_kernel() {
+        let files = [("proc/sys/kernel/osrelease", "6.6.31"), ("boot/config-6.6.31", "CONFIG_CPU_ISOLATION=y\n")];
+        let expected = "not printed, because this kernel does not have them: nohz_full (CONFIG_NO_HZ_FULL), rcu_nocbs (CONFIG_RCU_NOCB_CPU)";
+        assert_eq!(steps(&files).1[1], expected);
         let of = |release: &str, config: &str| {
             let files = [("proc/sys/kernel/osrelease", release), (&*format!("boot/config-{release}"), config)];
             steps(&files[..if config.is_empty() { 1 } else { 2 }]).1.remove(0)
