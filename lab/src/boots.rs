@@ -9,8 +9,8 @@ use guest::{
 
 use crate::{
     tests::{
-        agreement, audio, bound, campaign, cards, command, culprits, evl, exact, guests, interrupt, isolation, kernel,
-        launch, nics, noise, package, peers, process, reboot, shield, threads, timer, timerlat, tune,
+        agreement, amp, audio, bound, campaign, cards, command, culprits, evl, exact, guests, interrupt, isolation,
+        kernel, launch, nics, noise, package, peers, process, reboot, shield, threads, timer, timerlat, tune,
     },
     verdict::Test,
 };
@@ -401,7 +401,7 @@ pub const ALL: &[Boot] = &[
     Boot {
         name: "arm64",
         kernel: debian::RT_6_1_ARM64,
-        tests: tests![kernel::is_preempt_rt, timer::is_granted, exact::finds_delays],
+        tests: tests![kernel::is_preempt_rt, timer::is_granted, exact::finds_delays, amp::takes_known_instructions],
         ..PLAIN
     },
     Boot {

@@ -2,6 +2,7 @@
 //! Only `command` runs on the host and boots guests itself.
 
 pub mod agreement;
+pub mod amp;
 pub mod audio;
 mod blocker;
 pub mod bound;
