@@ -122,8 +122,8 @@ fn missing(capture: &Capture, total: u64) -> Missing {
     Missing { total, runs: capture.losses.unwrap_or(0).saturating_add(skips) }
 }
 
-/// The largest error of the lateness of a frame, ns: the resolution of the timestamps, and how far the clocks wandered
-/// from the straight line that the slots are on, or moved slowly to another one.
+/// The largest error of the lateness of a frame, ns: the resolution of the timestamps, and how far the earliest frames scatter
+/// around the slots, or the clocks moved slowly to other ones.
 fn error_ns(capture: &Capture) -> i64 {
     let resolution_ns = if capture.resolution_ns > 1 { capture.resolution_ns } else { 0 };
     let wander_ns = to_i64(capture.period.wander_ns.unwrap_or(0.0).ceil());
@@ -386,7 +386,7 @@ fn decide(
         Shown::Kept | Shown::Open if capture.steps_total > Some(0) => {
             let at = steps(capture);
             let what = match capture.steps.first().map(|step| step.kind) {
-                Some(StepKind::Drift) => "the clock of the talker or of the capture changed its rate",
+                Some(StepKind::Drift | StepKind::Rate) => "the clock of the talker or of the capture changed its rate",
                 _ => "the talker changed its phase or restarted",
             };
             (Outcome::Inconclusive, format!("{what}{at}: lateness and losses there are not known"))

@@ -239,6 +239,7 @@ fn reference(
         clock_ppm: has_period.then_some(ppm),
         clock_error_ppm: has_period.then_some(grid.slope_error * 1e6),
         wander_ns: grid.wander_ns,
+        followed_ns: grid.wander.range_ns(),
     };
     let bits_per_period = u128::from(wire_bits) * u128::from(grid.frames());
     let reserved_bps = bits_per_period * 1_000_000_000 / u128::from(nominal.ns);

@@ -192,6 +192,16 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
             ),
         );
     }
+    let followed_ns = capture.period.followed_ns.filter(|_| capture.lateness_unknown.is_none());
+    if let Some(followed) = followed_ns.map(|ns| format_ns(nearest(ns))) {
+        add(
+            "wander",
+            format!(
+                "the clock of the talker or of the capture wandered by up to {followed} from one rate, and the slots follow it: \
+                 frames that were later and later over many seconds look the same"
+            ),
+        );
+    }
     if capture.period.stretches < 3 {
         let nominal = format_ns(capture.period.nominal_ns.cast_signed());
         add(
@@ -255,6 +265,11 @@ fn steps(capture: &Capture) -> Vec<String> {
             StepKind::Drift => format!(
                 "the stream moved slowly by {by} from frame {frame} on: the clock of the talker or of the capture changed \
                  its rate"
+            ),
+            StepKind::Rate => format!(
+                "the intervals are {:+.1} ppm longer from frame {frame} on: the clock of the talker or of the capture changed its \
+                 rate, and the slots follow it",
+                step.ppm.unwrap_or(0.0)
             ),
             StepKind::Restart => {
                 format!("the talker restarted its sequence numbers at frame {frame}: frames lost there are not known")

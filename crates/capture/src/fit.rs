@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::convert::{nearest, signed};
+use crate::wander::{Wander, follow};
 
 /// The quantile of the earliest frames at which the grid starts, because they also have jitter.
 const ORIGIN_QUANTILE: f64 = 0.1;
@@ -15,21 +16,25 @@ const STRETCHES_FOR_WANDER: usize = 16;
 const RUN_DISTANCE: f64 = 1.0 / 64.0;
 const RUN_DISTANCE_MAX: f64 = 0.5;
 
-/// A grid in which the frame with index `n` is due at `origin_ns + n * period_ns`, ns after the stream's first frame. In
-/// streams with several frames per period, each position in the period has its own offset from that.
+/// A grid in which the frame with index `n` is due at `origin_ns + n * period_ns`, ns after the stream's first frame, and
+/// later by the wander of the clocks. In streams with several frames per period, each position in the period has its own
+/// offset from that.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Grid {
     pub(crate) period_ns: f64,
     pub(crate) origin_ns: f64,
     /// One offset for each frame of a group, ns.
     pub(crate) offsets_ns: Vec<f64>,
-    /// The spread of the earliest frames around the line, without the outer tenth on each side, ns.
+    /// The departure of the slots from a straight line, because they follow the clocks.
+    pub(crate) wander: Wander,
+    /// The spread of the earliest frames around the slots, without the outer tenth on each side, ns.
     pub(crate) scatter_ns: f64,
-    /// The same spread, which is large if a clock wandered or the stream was late for long. `None` with too few stretches.
+    /// The same spread, which is large if the stream was late for long, or if a clock wandered too fast to be followed. `None`
+    /// with too few stretches.
     pub(crate) wander_ns: Option<f64>,
     /// Number of slots of the longest run.
     pub(crate) slots: i64,
-    /// The possible relative error of the slope: the spread of the frames divided by their time span.
+    /// The possible relative error of the slope: the spread of the frames around the line divided by their time span.
     pub(crate) slope_error: f64,
 }
 
@@ -46,17 +51,29 @@ impl Grid {
         // Each run has its own phase, so the longest one shows the scatter.
         let longest = runs.iter().max_by_key(|run| run.len()).map_or(&[][..], Vec::as_slice);
         let mut rest: Vec<f64> = longest.iter().map(|&(slot, at_ns)| at_ns as f64 - slot as f64 * period_ns).collect();
-        let origin_ns = quantile(&mut rest, ORIGIN_QUANTILE).unwrap_or(0.0);
-        let scatter_ns = quantile(&mut rest, 1.0 - ORIGIN_QUANTILE).unwrap_or(0.0) - origin_ns;
+        let (line_origin_ns, line_scatter_ns) = origin_and_scatter(&mut rest);
         let slots = longest.last().zip(longest.first()).map_or(0, |(last, first)| last.0.saturating_sub(first.0));
-        let slope_error = scatter_ns / (slots.max(1) as f64 * period_ns);
-        let wander_ns = (longest.len() >= STRETCHES_FOR_WANDER).then_some(scatter_ns);
-        Self { period_ns, origin_ns, offsets_ns, scatter_ns, wander_ns, slots, slope_error }
+        let slope_error = line_scatter_ns / (slots.max(1) as f64 * period_ns);
+        let mut wander = Wander::default();
+        let (mut origin_ns, mut scatter_ns) = (line_origin_ns, line_scatter_ns);
+        if let Some(mut followed) = follow(kept, period_ns, offsets_ns.len().max(1), step_ns) {
+            (origin_ns, scatter_ns) = origin_and_scatter(&mut followed.rest_ns);
+            wander = followed.wander;
+        }
+        let wander_ns = (longest.len() >= STRETCHES_FOR_WANDER || !wander.is_none()).then_some(scatter_ns);
+        Self { period_ns, origin_ns, offsets_ns, wander, scatter_ns, wander_ns, slots, slope_error }
+    }
+
+    /// The time of a frame on a clock that does not wander against that of the talker, ns.
+    #[inline]
+    pub(crate) fn steady_ns(&self, at_ns: i64) -> i64 {
+        if self.wander.is_none() { at_ns } else { at_ns.saturating_sub(nearest(self.wander.ns(at_ns))) }
     }
 
     /// The lateness of the frame with this index, ns.
     #[inline]
     pub(crate) fn late_ns(&self, index: i64, at_ns: i64) -> i64 {
+        let at_ns = self.steady_ns(at_ns);
         let due_ns = self.origin_ns + index as f64 * self.period_ns;
         nearest(at_ns as f64 - due_ns - offset_ns(&self.offsets_ns, index))
     }
@@ -72,6 +89,13 @@ impl Grid {
     pub(crate) fn group_ns(&self) -> f64 {
         self.period_ns * self.offsets_ns.len().max(1) as f64
     }
+}
+
+/// The first decile of these departures from a line, and their spread without the outer tenth on each side, ns.
+fn origin_and_scatter(rest_ns: &mut [f64]) -> (f64, f64) {
+    let [origin_ns, last_ns] =
+        [ORIGIN_QUANTILE, 1.0 - ORIGIN_QUANTILE].map(|part| quantile(rest_ns, part).unwrap_or(0.0));
+    (origin_ns, last_ns - origin_ns)
 }
 
 /// The earliest frames without the slots that the talker skipped: a skipped slot moves all later frames by a period. The

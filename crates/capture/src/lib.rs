@@ -9,7 +9,7 @@
 //! | `streams`, `track`, `period` | first pass: all streams with their period and earliest frames |
 //! | `bursts` | first pass: frames in bursts with gaps between them |
 //! | `rates` | first pass: changes of the period, and the usual interval |
-//! | `fit` | fits a grid of slots to the stream, on the capture's clock |
+//! | `fit`, `wander` | fit a grid of slots to the stream, on the capture's clock, and follow clocks that wander |
 //! | `sequence`, `schedule` | both passes: the index of each frame in the stream |
 //! | `counter`, `states`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
 //! | `measure` | second pass: `spacing`, `lateness`, `shaper` and `presentation` of one stream |
@@ -49,6 +49,7 @@ mod streams;
 mod tally;
 pub mod to_record;
 mod track;
+mod wander;
 mod window;
 pub mod write;
 

@@ -22,6 +22,7 @@ use crate::{
     spacing::Spacing,
     tally::Tally,
     track::extended,
+    wander::Turn,
 };
 
 /// The smallest tolerance for late packets, ns.
@@ -128,13 +129,16 @@ impl Expired {
 }
 
 /// The changes of the grid. Drift that continues is one change.
-#[derive(Default)]
 struct Steps {
     kept: Vec<CapturedStep>,
     total: u64,
     clock: u64,
     /// If the last change was drift: when it was seen last, and the lateness before it, ns.
     drift: Option<(i64, i64)>,
+    /// The changes of a clock's rate that are still to come, the next one last.
+    turns: Vec<Turn>,
+    /// When the next one comes, ns; the largest time if there is none.
+    next_turn_ns: i64,
 }
 
 impl Measure {
@@ -145,8 +149,10 @@ impl Measure {
         let rounding_ns = if reference.resolution_ns > 1 { reference.resolution_ns } else { 0 };
         let tolerance_ns = part_of_period_ns.saturating_add(rounding_ns).min(i64::MAX.unsigned_abs());
         let grid = &reference.grid;
-        let schedule = Schedule::new(grid.period_ns, Some(grid.origin_ns), grid.offsets_ns.len().max(1))
-            .with_period_error(if grid.wander_ns.is_some() { 2.0 * grid.slope_error } else { 1.0 });
+        let schedule =
+            Schedule::new(grid.period_ns, Some(grid.origin_ns), grid.offsets_ns.len().max(1)).with_period_error(
+                if grid.wander_ns.is_some() { 2.0 * grid.slope_error + grid.wander.rate_max() } else { 1.0 },
+            );
         let lateness = Lateness::new(grid.clone(), tolerance_ns.cast_signed());
         Self {
             tolerance_ns: tolerance_ns.cast_signed(),
@@ -170,7 +176,7 @@ impl Measure {
             ),
             expired: Expired::default(),
             late: LatenessTally::new(tolerance_ns.cast_signed(), grid),
-            steps: Steps::default(),
+            steps: Steps::new(&grid.wander.turns),
             reference,
         }
     }
@@ -208,6 +214,9 @@ impl Measure {
             _ => self.numbered_by,
         };
         let Self { sequence, lateness, late, steps, .. } = self;
+        if at_ns >= steps.next_turn_ns {
+            steps.add_turn(packet.number, at_ns);
+        }
         let duplicates = sequence.duplicates;
         sequence.add(packet.number, at_ns, number, &mut |placed| {
             lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
@@ -219,7 +228,7 @@ impl Measure {
             if is_set_back {
                 shaper.restart();
             }
-            shaper.add(at_ns, wire_bytes(packet.length as usize));
+            shaper.add(self.reference.grid.steady_ns(at_ns), wire_bytes(packet.length as usize));
         }
     }
 
@@ -233,7 +242,7 @@ impl Measure {
         let clock_was_set = self.steps.clock > 0 || self.spacing.out_of_order > 0;
         if self.reference.lateness_unknown.is_some() {
             // Losses and intervals do not need a grid.
-            (self.late, self.steps) = (LatenessTally::new(self.tolerance_ns, &self.reference.grid), Steps::default());
+            (self.late, self.steps) = (LatenessTally::new(self.tolerance_ns, &self.reference.grid), Steps::new(&[]));
             (self.lateness.skipped, self.lateness.skips) = (0, 0);
         }
         let Self { reference, spacing, sequence, lateness, shaper, presentation, expired, late, steps, .. } = self;
@@ -295,9 +304,9 @@ impl Measure {
             unnumbered: sequence.aside,
             expired: expired.until_ns.map(|_| expired.count),
             worst_expired: expired.worst.into_vec(),
-            steps: steps.kept,
             steps_total: Some(steps.total),
             clock_steps: Some(steps.clock),
+            steps: steps.in_order(),
             frames_per_period: reference.grid.frames(),
             lateness_unknown: reference.lateness_unknown,
             bursts: (!reference.changes_state).then_some(spacing.bursts),
@@ -383,6 +392,29 @@ impl LatenessTally {
 }
 
 impl Steps {
+    fn new(turns: &[Turn]) -> Self {
+        let turns: Vec<Turn> = turns.iter().rev().copied().collect();
+        let next_turn_ns = turns.last().map_or(i64::MAX, |turn| turn.at_ns);
+        Self { kept: Vec::new(), total: 0, clock: 0, drift: None, turns, next_turn_ns }
+    }
+
+    /// Adds the next change of a clock's rate, at its first frame.
+    #[cold]
+    fn add_turn(&mut self, frame: u64, at_ns: i64) {
+        let ppm = self.turns.pop().map(|turn| turn.by * 1e6);
+        self.next_turn_ns = self.turns.last().map_or(i64::MAX, |turn| turn.at_ns);
+        self.total += 1;
+        if self.kept.len() < WORST_KEPT {
+            self.kept.push(CapturedStep { frame, at_ns, ns: None, ppm, kind: StepKind::Rate });
+        }
+    }
+
+    /// The kept changes in the order of their frames: other changes are found later than those of a rate.
+    fn in_order(mut self) -> Vec<CapturedStep> {
+        self.kept.sort_by_key(|step| step.frame);
+        self.kept
+    }
+
     fn add(&mut self, Step { frame, at_ns, ns, level_ns, kind }: Step) {
         let is_drift = kind == StepKind::Drift;
         let continued =
@@ -390,7 +422,8 @@ impl Steps {
         let from_ns = continued.map_or(level_ns.saturating_sub(ns), |(_, from_ns)| from_ns);
         self.drift = is_drift.then_some((at_ns, from_ns));
         if continued.is_some() {
-            if let Some(first) = self.kept.last_mut().filter(|_| self.total <= WORST_KEPT as u64) {
+            let last = self.kept.iter_mut().rev().find(|step| step.kind == StepKind::Drift);
+            if let Some(first) = last.filter(|_| self.total <= WORST_KEPT as u64) {
                 // The stream can move back.
                 let moved_ns = level_ns.saturating_sub(from_ns);
                 first.ns = first.ns.filter(|ns| ns.abs() >= moved_ns.abs()).or(Some(moved_ns));
@@ -400,7 +433,13 @@ impl Steps {
         self.total += 1;
         self.clock += u64::from(matches!(kind, StepKind::ClockSet | StepKind::Silence));
         if self.kept.len() < WORST_KEPT {
-            self.kept.push(CapturedStep { frame, at_ns, ns: (kind != StepKind::Restart).then_some(ns), kind });
+            self.kept.push(CapturedStep {
+                frame,
+                at_ns,
+                ns: (kind != StepKind::Restart).then_some(ns),
+                ppm: None,
+                kind,
+            });
         }
     }
 }

@@ -328,6 +328,10 @@ pub struct CapturedPeriod {
     /// captures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wander_ns: Option<f64>,
+    /// How far the grid departs from a straight line because it follows the wander of the clocks, ns: the difference of the
+    /// largest and the smallest departure. Absent if the grid is a straight line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed_ns: Option<f64>,
 }
 
 /// Source of a nominal period.
@@ -363,16 +367,19 @@ pub enum NumberedBy {
 }
 
 /// A change of a captured stream's time grid. The lateness of later frames is measured against the new grid.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CapturedStep {
     /// The number of the first frame after the change, from 1, as Wireshark counts.
     pub frame: u64,
     /// Its timestamp, ns after the stream's first frame.
     pub at_ns: i64,
     /// The change, ns: positive if later frames are later than the old grid. Absent if the talker restarted its numbers,
-    /// because the frames lost there are not known; 0 in older records.
+    /// because the frames lost there are not known; 0 in older records. Absent also if only the rate changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns: Option<i64>,
+    /// The change of the rate, parts per million: positive if the intervals became longer. Only for a change of the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ppm: Option<f64>,
     /// Its cause.
     pub kind: StepKind,
 }
@@ -386,6 +393,8 @@ pub enum StepKind {
     Phase,
     /// The stream moved slowly against its grid: the clock of the talker or of the capture changed its rate.
     Drift,
+    /// The clock of the talker or of the capture changed its rate for so long that the grid follows it.
+    Rate,
     /// The talker restarted its sequence numbers.
     Restart,
     /// The timestamps went back: the clock of the capture was set.
