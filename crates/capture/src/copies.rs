@@ -28,15 +28,24 @@ impl Recent {
     }
 }
 
-/// Frames this far behind the newest one are remembered.
-const HISTORY: u16 = 256;
+/// Frames this far behind the newest one are remembered: one second of class A. The ways through a network can differ by as
+/// much.
+const HISTORY: u16 = 8192;
+/// Frames this far behind come by a late way, or the talker started its numbers again.
+const FAR_BEHIND: i16 = 256;
+/// So many frames far behind, without one that is ahead of them all, show that the talker started again.
+const RESTARTED: usize = 16;
 
 /// The frames that were seen.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Copies {
     newest: Option<u16>,
-    /// Bit `number % HISTORY`: that frame was seen.
-    seen: [u64; 4],
+    /// Bit `number % HISTORY`: that frame was seen. Empty before the first frame.
+    seen: Vec<u64>,
+    /// The last number that was far behind.
+    behind: Option<u16>,
+    /// Number of frames far behind that may be those of a talker that started again.
+    again: usize,
     pub(crate) count: u64,
 }
 
@@ -50,21 +59,41 @@ impl Copies {
     }
 
     fn passes(&mut self, number: u16) -> bool {
-        let ahead = self.newest.map_or(HISTORY.cast_signed(), |newest| number.wrapping_sub(newest).cast_signed());
+        let Some(newest) = self.newest else {
+            self.begin(number);
+            return false;
+        };
+        let ahead = number.wrapping_sub(newest).cast_signed();
         if ahead > 0 {
             // The numbers between them were not seen yet.
-            (0..ahead.min(HISTORY.cast_signed()).cast_unsigned()).for_each(|n| self.set(number.wrapping_sub(n), false));
-        } else if ahead <= -HISTORY.cast_signed() {
-            // The talker started its numbers again.
-            self.seen = [0; 4];
-        }
-        if ahead > 0 || ahead <= -HISTORY.cast_signed() {
-            self.newest = Some(number);
+            (0..ahead.cast_unsigned().min(HISTORY)).for_each(|n| self.set(number.wrapping_sub(n), false));
+            (self.newest, self.again) = (Some(number), 0);
+        } else if ahead <= -FAR_BEHIND && self.starts_again(number, ahead) {
+            self.begin(number);
+            return false;
         }
         let (word, bit) = position(number);
         let was_seen = self.seen[word] >> bit & 1 == 1;
         self.set(number, true);
         was_seen
+    }
+
+    /// True if a frame that is far behind shows that the talker started its numbers again. A late way continues its own numbers,
+    /// or frames of another way come between its frames.
+    fn starts_again(&mut self, number: u16, ahead: i16) -> bool {
+        let near = |before: u16| number.wrapping_sub(before).cast_signed().unsigned_abs() < FAR_BEHIND.unsigned_abs();
+        let continues = self.behind.replace(number).is_some_and(near);
+        if !continues || self.again > 0 {
+            self.again += 1;
+        }
+        ahead <= -HISTORY.cast_signed() || self.again == RESTARTED
+    }
+
+    /// Begins with this number.
+    fn begin(&mut self, number: u16) {
+        self.seen = vec![0; usize::from(HISTORY / 64)];
+        (self.newest, self.behind, self.again) = (Some(number), None, 0);
+        self.set(number, true);
     }
 
     fn set(&mut self, number: u16, seen: bool) {
@@ -94,7 +123,21 @@ mod tests {
         assert_eq!(copies(&[1, 1, 3, 2, 2, 3]), [false, true, false, false, true, true]);
         assert_eq!(copies(&[65_535, 0, 65_535, 0]), [false, false, true, true]);
         assert_eq!(copies(&[40_000, 0, 0, 1]), [false, false, true, false], "the talker restarted");
-        assert_eq!(copies(&[0, 256, 0, 1]), [false; 4], "too old to be known, so a restart");
+        assert_eq!(copies(&[9_000, 700, 701]), [false; 3], "too old to be known, so a restart");
+    }
+
+    #[test]
+    fn a_late_way_is_no_restart() {
+        for behind in [255, 256, 300, 5_000] {
+            // The first way ends at 20,000.
+            let both: Vec<u16> = (0..20_000 + behind)
+                .flat_map(|n: u16| [Some(n).filter(|&n| n < 20_000), n.checked_sub(behind)].into_iter().flatten())
+                .collect();
+            assert_eq!(copies(&both).into_iter().filter(|is_copy| !is_copy).count(), 20_000, "{behind}");
+        }
+        let restarted: Vec<u16> = (10_000..15_000).chain(12_000..17_000).collect();
+        let passed = copies(&restarted).into_iter().filter(|is_copy| !is_copy).count();
+        assert_eq!(passed, 10_000 - (RESTARTED - 1), "a restart, found at its 16th frame");
     }
 
     proptest! {

@@ -1,7 +1,8 @@
 //! Extends numbers that start again with each state of the talker (GOOSE: sqNum within stNum) to numbers of all its frames.
 //!
 //! The first frame of a state has number 0. A frame with a larger one follows lost frames, and a state that was not seen had
-//! at least one frame. The last frames of a state can be lost without a sign.
+//! at least one frame. The last frames of a state can be lost without a sign. After 4,294,967,295, both numbers continue with
+//! 1: 0 is reserved for the first frame of a state (IEC 61850-8-1, 18.1.2.5).
 
 use frames::Count;
 
@@ -10,6 +11,9 @@ use crate::sequence::Contained;
 
 /// The first extended number, so that earlier ones do not underflow.
 const FIRST: u64 = 1 << 32;
+
+/// Number of values from 1 to the largest one, after which states and their numbers continue with 1.
+const VALUES: i64 = u32::MAX as i64;
 
 /// Counts the frames of a stream by their states.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -47,7 +51,7 @@ impl States {
         let state = count.state?.number;
         let seq = self.position(newest, state, count.value)?;
         if seq > newest.seq {
-            if state > newest.state {
+            if state != newest.state {
                 (self.before, self.changes) = (Some(newest), self.changes + 1);
             }
             self.newest = Some(Position { state, number: count.value, seq });
@@ -64,19 +68,24 @@ impl States {
 
     /// The number of a frame among all frames; `None` if the talker started again.
     fn position(&self, newest: Position, state: u32, number: u32) -> Option<u64> {
-        let difference = i64::from(number) - i64::from(newest.number);
+        let ahead = ahead(newest.number, number);
         if state == newest.state {
             // A number that goes back to the first ones is that of a talker that started again with the same state.
-            let is_restart = number <= 1 && difference < -1 && newest.number > 2;
-            return newest.seq.checked_add_signed(difference).filter(|_| !is_restart);
+            let is_restart = number <= 1 && ahead < -1 && newest.number > 2;
+            return newest.seq.checked_add_signed(ahead).filter(|_| !is_restart);
         }
-        if state > newest.state {
-            let skipped = u64::from(state - newest.state - 1);
-            return Some(newest.seq + 1 + skipped + u64::from(number));
+        if let Ok(states @ 1..) = u64::try_from(self::ahead(newest.state, state)) {
+            return Some(newest.seq + states + u64::from(number));
         }
-        let before = self.before.filter(|before| before.state == state && number <= before.number)?;
-        before.seq.checked_sub(u64::from(before.number - number))
+        let before = self.before.filter(|before| before.state == state && self::ahead(before.number, number) <= 0)?;
+        before.seq.checked_add_signed(self::ahead(before.number, number))
     }
+}
+
+/// The distance from one value to another one: the shortest one, across the largest value or not.
+fn ahead(from: u32, to: u32) -> i64 {
+    let ahead = i64::from(to) - i64::from(from);
+    if ahead.abs() <= VALUES / 2 { ahead } else { ahead - ahead.signum() * VALUES }
 }
 
 #[cfg(test)]
@@ -97,6 +106,23 @@ mod tests {
             other => panic!("{other:?}"),
         };
         frames.iter().map(extend).collect()
+    }
+
+    #[test]
+    fn numbers_continue_after_the_largest_one() {
+        const MAX: u32 = u32::MAX;
+        assert_eq!(extended(&[(1, MAX - 1), (1, MAX), (1, 1), (1, 2)]), [(0, 0), (0, 1), (0, 2), (0, 3)]);
+        assert_eq!(
+            extended(&[(1, MAX - 1), (1, 3), (1, MAX)]),
+            [(0, 0), (0, 4), (0, 1)],
+            "3 lost, of which one is late"
+        );
+        assert_eq!(extended(&[(MAX, 7), (1, 0), (MAX, 7), (1, 1)]), [(0, 0), (0, 1), (0, 0), (0, 2)], "a new state");
+        assert_eq!(
+            extended(&[(MAX - 1, 7), (2, 1)]),
+            [(0, 0), (0, 4)],
+            "states MAX and 1, and number 0 of 2, are lost"
+        );
     }
 
     #[test]

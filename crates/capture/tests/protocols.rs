@@ -268,6 +268,23 @@ fn copies_of_a_redundant_stream_are_left_out_and_counted() {
     assert_eq!((capture.stream.vlan, capture.window_violations.unwrap(), capture.bursts), (Some(2), 0, Some(0)));
 }
 
+/// The second way takes 300 periods longer, until the first one fails.
+#[test]
+fn a_late_way_of_a_redundant_stream_is_no_restart() {
+    let tagged = |n: u64| {
+        let tag = [&[0xf1, 0xc1, 0, 0][..], &(n as u16).to_be_bytes(), &[0x88, 0xb5]].concat();
+        seen(n, [&ADDRESSES[..], &tag, &[0x11; 46]].concat())
+    };
+    let late = |n: u64| Seen { at_ns: tagged(n).at_ns + 300 * PERIOD_NS + 200_000, ..tagged(n) };
+    let lost = [1_000, 1_001, 4_000];
+    let first = (0..8_000).filter(|n| !lost.contains(n)).map(tagged);
+    let mut frames: Vec<Seen> = first.chain((0..8_500).filter(|n| !lost.contains(n)).map(late)).collect();
+    frames.sort_by_key(|seen| seen.at_ns);
+    let capture = analysed(1, &frames, &OPTIONS).capture;
+    assert_eq!((capture.lost, capture.losses, capture.restarts), (Some(3), Some(2), Some(0)));
+    assert_eq!((capture.stream.copies, capture.duplicates, capture.too_late), (7_997, Some(0), Some(0)));
+}
+
 #[test]
 fn two_tags_and_cooked_captures_show_the_same_stream() {
     let double = |n| {
