@@ -154,7 +154,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     let of_steps = steps(capture);
     of_steps.into_iter().for_each(|text| add("steps", text));
     if capture.is_numbered() && capture.lost.is_none() {
-        let text = "the number of lost frames is not known: their numbers, modulo 256, do not show how many were lost where the \
+        let text = "the number of lost frames is not known: their numbers repeat, and do not show how many were lost where the \
                     time changed";
         add("numbers", text.into());
     }

@@ -25,6 +25,15 @@ const PAUSE: f64 = 1024.0;
 /// The time for so many slots is exact within this part of it, and this many slots.
 const EXACT: f64 = 1e-3;
 const EXACT_SLOTS: f64 = 4.0;
+/// The error of the time must be at most this part of the frames after which the numbers start again. Otherwise, any time is
+/// near that of one of their multiples.
+const ERROR_MAX: f64 = 1.0 / 32.0;
+/// After a silence of which the time shows nothing, a number up to this far ahead, and up to this part of all of them, continues
+/// the one before it.
+const CONTINUES_MAX: u64 = BEHIND_MAX;
+const CONTINUES_PART: u64 = 8;
+/// A talker that restarts usually begins with 0. The number of the first frame that arrives is less than so many frames later.
+const BEGINS_BELOW: u64 = 32;
 /// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
 const CREEP: f64 = 1e-3;
 /// Samples a second of IEC 61850-9-2 LE (80 and 256 a cycle of 50 and 60 Hz) and IEC 61869-9: smpCnt starts again there.
@@ -111,6 +120,11 @@ impl Counter {
         }
     }
 
+    /// True if frames were lost where neither their numbers nor the time show how many.
+    pub(crate) fn lost_unknown(&self) -> bool {
+        matches!(&self.kind, Kind::Numbers(numbers) if numbers.lost_unknown)
+    }
+
     /// True if the talker sent several states.
     pub(crate) fn changes_state(&self) -> bool {
         matches!(&self.kind, Kind::States(states) if states.changes_state())
@@ -160,6 +174,8 @@ pub(crate) struct Numbers {
     /// Ticks of the media clock between two frames of RTP; `None` if they are not the same for most frames.
     ticks: Option<u32>,
     newest: Option<Newest>,
+    /// True if frames were lost where neither the numbers nor the time show how many.
+    lost_unknown: bool,
 }
 
 /// The restarts of numbers that are possible before a frame.
@@ -237,7 +253,16 @@ impl Numbers {
         // EtherCAT masters use a part of 8 bits. With wider numbers, two restarts after equal times would look like this.
         let used = (range == Range::Bits(8)).then(|| used_values(&frames, step)).flatten();
         let (values, is_eight) = (used.or(in_field), range == Range::Bits(8) && step == 1 && used.is_none());
-        Some(Self { values, in_field, is_eight, step, interval_ns, ticks: ticks(&frames, step), newest: None })
+        Some(Self {
+            values,
+            in_field,
+            is_eight,
+            step,
+            interval_ns,
+            ticks: ticks(&frames, step),
+            newest: None,
+            lost_unknown: false,
+        })
     }
 
     /// The number of a frame; `None` if it fits neither the newest one nor the time.
@@ -287,7 +312,7 @@ impl Numbers {
             Some(values) => {
                 let forward = (value + values - newest.value) % values;
                 let around = Around { frames: values / self.step, media: count.media };
-                self.fitting(newest, forward, (values - forward) % values, around, at_ns)
+                self.fitting(newest, forward, (values - forward) % values, around, (value, at_ns))
             }
             None => {
                 let (forward, backward) = (value.checked_sub(newest.value), newest.value.checked_sub(value));
@@ -296,7 +321,7 @@ impl Numbers {
                     forward.unwrap_or(u64::MAX),
                     backward.unwrap_or(u64::MAX),
                     Around { frames: u64::MAX, media: None },
-                    at_ns,
+                    (value, at_ns),
                 )
             }
         }
@@ -314,18 +339,29 @@ impl Numbers {
         rates.filter(|&rate| value < newest.value && rate >= last).find(fits)
     }
 
-    /// Frames forward, if the time fits, or backward to an earlier frame.
-    fn fitting(&self, newest: Newest, forward: u64, backward: u64, around: Around, at_ns: i64) -> Option<i64> {
+    /// Frames forward, if the time fits, or backward to an earlier frame, for a frame with this number at this time.
+    fn fitting(
+        &mut self,
+        newest: Newest,
+        forward: u64,
+        backward: u64,
+        around: Around,
+        (value, at_ns): (u64, i64),
+    ) -> Option<i64> {
         let behind = self.frames_in(backward).filter(|&behind| behind <= BEHIND_MAX);
         let ahead = self.frames_in(forward).map(|ahead| {
             // In a long silence, the numbers can have started again several times.
             let slots = self.slots_since(newest, at_ns);
             let times = match self.media_frames(newest, around.media) {
-                Some(frames) => around.times(ahead, frames, slots),
+                Some(frames) => Some(around.times(ahead, frames, slots)),
                 None => self.times_by_clock(newest, ahead, around.frames, at_ns),
             };
-            ahead.saturating_add(times.saturating_mul(around.frames))
+            (ahead, times)
         });
+        if let Some((ahead, None)) = ahead {
+            return self.after_silence(ahead, around, value);
+        }
+        let ahead = ahead.map(|(ahead, times)| ahead.saturating_add(times.unwrap_or(0).saturating_mul(around.frames)));
         match (ahead, behind) {
             (Some(0), _) => Some(0),
             // The frame can be late, too.
@@ -338,19 +374,31 @@ impl Numbers {
         }
     }
 
+    /// The number of frames from the newest one to this one, with this number, after a silence that is so long that the time does
+    /// not show how often the numbers started again; `None` if the talker started them again.
+    fn after_silence(&mut self, ahead: u64, around: Around, value: u64) -> Option<i64> {
+        if ahead > continues_max(around) {
+            if value < BEGINS_BELOW * self.step {
+                return None;
+            }
+            self.lost_unknown = true;
+        }
+        Some(ahead.cast_signed())
+    }
+
     /// True if the clock of the capture was set back before this frame, and the frames between the newest one and this one, so
     /// far ahead, were lost: the time of the media advanced by as many, or they are few.
     fn is_lost_at_set(&self, newest: Newest, ahead: u64, around: Around, at_ns: i64) -> bool {
         let is_continued = match self.media_frames(newest, around.media) {
             Some(frames) => ahead == frames && ahead < around.frames / 2,
-            None => ahead <= BEHIND_MAX.min(around.frames / 8),
+            None => ahead <= continues_max(around),
         };
         is_continued && self.slots_between(newest.at_ns, at_ns) < -1.0
     }
 
     /// The number of times that `ahead` frames, and so many times `frames`, passed, if exactly the time for them did. If it did
-    /// not, the talker paused.
-    fn times_by_clock(&self, newest: Newest, ahead: u64, frames: u64, at_ns: i64) -> u64 {
+    /// not, the talker paused. `None` if so much time passed that its error is a large part of `frames`.
+    fn times_by_clock(&self, newest: Newest, ahead: u64, frames: u64, at_ns: i64) -> Option<u64> {
         // The slot of the newest frame follows from an interval that can differ from the mean one, such as that within the
         // packets of a video frame. So at least half of the time must have passed since the frame itself.
         let since_newest = self.slots_between(newest.at_ns, at_ns);
@@ -360,7 +408,8 @@ impl Numbers {
             let is_exact = (more - times * frames as f64).abs() <= error && since_newest >= times * frames as f64 / 2.0;
             (times > 0.0 && is_exact).then(|| nearest(times).unsigned_abs())
         };
-        self.off_time(newest, ahead, at_ns).find_map(exactly).unwrap_or(0)
+        let is_known = EXACT * since_newest <= ERROR_MAX * frames as f64;
+        is_known.then(|| self.off_time(newest, ahead, at_ns).find_map(exactly).unwrap_or(0))
     }
 
     /// The number of frames since the newest one by the time of the media; 0 if it is not that of whole frames. `None` if the
@@ -427,6 +476,11 @@ fn usual_mean(intervals_ns: &[i64]) -> Option<f64> {
     let mean = |some: &[i64]| some.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
     let mut means: Vec<f64> = intervals_ns.windows(count).map(mean).collect();
     quantile(&mut means, 0.5)
+}
+
+/// A number up to so many frames ahead continues the one before it, if the time shows nothing.
+fn continues_max(around: Around) -> u64 {
+    CONTINUES_MAX.min(around.frames / CONTINUES_PART)
 }
 
 /// Largest error in counting so many frames by time, slots.

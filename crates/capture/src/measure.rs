@@ -253,7 +253,8 @@ impl Measure {
             (skipped, skips) = (skipped + sequence.lost, skips + sequence.losses);
         }
         let surplus = sequence.surplus + lateness.surplus;
-        let by_number = |count: u64| (!sequence.lost_unknown).then_some(count);
+        let lost_unknown = sequence.lost_unknown || reference.counter.as_ref().is_some_and(Counter::lost_unknown);
+        let by_number = |count: u64| (!lost_unknown).then_some(count);
         let resolution_ns = reference.resolution_ns;
         let first_ns = self.first_ns.unwrap_or(0);
         let series = Series {

@@ -170,6 +170,7 @@ impl Track {
         }
         let mut slots = self.slots.take()?;
         slots.finish();
+        let lost_unknown = slots.sequence.lost_unknown || self.counter.as_ref().is_some_and(Counter::lost_unknown);
         let irregular = !slots.numbered && slots.regular * 2 < slots.frames;
         let found = slots.gaps.bursts(slots.interval_ns).filter(|_| slots.offsets_ns.is_empty());
         Some(Tracked {
@@ -184,7 +185,7 @@ impl Track {
             intervals: self.intervals,
             numbered: slots.numbered,
             changes_state: self.counter.as_ref().is_some_and(Counter::changes_state),
-            lost: (slots.numbered && !slots.sequence.lost_unknown).then_some(slots.sequence.lost),
+            lost: (slots.numbered && !lost_unknown).then_some(slots.sequence.lost),
             counter: self.learned.take(),
         })
     }

@@ -688,3 +688,34 @@ fn losses_where_the_clock_is_set_back_are_no_restart() {
         }
     }
 }
+
+/// The clock of the capture is set forward, or the talker pauses, for so long that the numbers could have started again any number
+/// of times.
+#[test]
+fn losses_are_unknown_if_the_time_shows_nothing() {
+    const HOUR: u64 = 3_600_000;
+    // The number of EtherCAT has 8 bits as that of AVTP, and RTP has the time of its media.
+    let is_other = |name: &str| !name.starts_with("EtherCAT") && !name.starts_with("RTP");
+    for (name, _, frame) in protocols().into_iter().filter(|(name, ..)| is_other(name)) {
+        // With 16 bits at 1 ms, the time shows something for half an hour.
+        let slots = if name.starts_with("PROFINET") || name.starts_with("sampled") { HOUR } else { 50 * HOUR };
+        for lost in [0, 1, 17, 900, 1_500] {
+            let after = (5_000 + lost..8_000 + lost).map(|n| seen(n + slots, frame(n)));
+            let frames: Vec<Seen> = (0..5_000).map(|n| seen(n, frame(n))).chain(after).collect();
+            let Analysis { capture, caveats, .. } = analysed(1, &frames, &OPTIONS);
+            let is_known = lost < 256;
+            let expected = is_known.then_some(lost);
+            let counts = (capture.lost, capture.stream.lost, capture.duplicates, capture.restarts, capture.clock_steps);
+            assert_eq!(counts, (expected, expected, Some(0), Some(0), Some(1)), "{name} {lost}");
+            let says =
+                caveats.iter().any(|caveat| caveat.text.contains("lost frames is not known: their numbers repeat"));
+            assert_eq!(says, !is_known, "{name} {lost}: {caveats:?}");
+        }
+        // A talker that restarts usually begins with 0.
+        let again = (0..3_000).map(|n| seen(5_000 + slots + n, frame(n)));
+        let first = if name.starts_with("sampled") { 7_500 } else { 100_000 };
+        let frames: Vec<Seen> = (0..5_000).map(|n| seen(n, frame(first + n))).chain(again).collect();
+        let capture = analysed(1, &frames, &OPTIONS).capture;
+        assert_eq!((capture.lost, capture.restarts), (Some(0), Some(1)), "{name}");
+    }
+}
