@@ -1,11 +1,13 @@
 //! Writes captures in which every late, lost and duplicated frame is known.
 
 #![allow(dead_code, reason = "each test file uses only a part")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::fmt::Display;
 
-use capture::{Filter, Options};
+use capture::{Analysis, Filter, Options, analyse};
 use frames::{Class, Format, Payload, Stream};
+use record::Capture;
 
 /// The options without a selection.
 pub const OPTIONS: Options = Options {
@@ -268,4 +270,21 @@ impl Pcapng {
         body.extend(self.option(0, &[]));
         self.block(5, &body)
     }
+}
+
+/// The analysis of these frames in a file with timestamps in ns or us.
+pub fn analysed(frames: &[Seen], nanoseconds: bool, options: &Options) -> Analysis {
+    let file = pcap(LITTLE, nanoseconds, 1, frames);
+    analyse(|| Ok(&file[..]), "test", options).unwrap()
+}
+
+/// The analysis of these frames of AVTP.
+pub fn avtp(frames: &[Seen]) -> Analysis {
+    analysed(frames, true, &OPTIONS)
+}
+
+/// Lost frames and losses, duplicates, reordered and too late frames, and restarts; 0 if not known.
+pub fn losses(capture: &Capture) -> [u64; 6] {
+    let Capture { lost, losses, duplicates, reordered, too_late, restarts, .. } = *capture;
+    [lost, losses, duplicates, reordered, too_late, restarts].map(|count| count.unwrap_or_default())
 }
