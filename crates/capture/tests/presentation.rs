@@ -394,3 +394,33 @@ fn the_margin_of_a_clock_reference_is_that_of_its_last_timestamp() {
     let margin = presentation(&old.collect::<Vec<_>>(), Some(CaptureClock::Gptp)).margin.unwrap();
     assert_eq!((margin.max_ns, margin.late, margin.worst.len()), (-5_000, 0, 0));
 }
+
+/// The clock of the capture is set forward, so that the time between two frames suggests another multiple of 2^32 ns.
+#[test]
+fn a_clock_that_is_set_forward_is_no_jump() {
+    for (step_ns, lost) in [
+        (1_000_000_000, 0),
+        (2_200_000_000, 0),
+        (3_000_000_000, 0),
+        (3_000_000_000, 1),
+        (3_000_000_000, 20),
+        (4_294_967_296, 0),
+        (6_500_000_000, 0),
+        (15_900_000_000, 0),
+        (60_000_000_000, 0),
+    ] {
+        let mut frames = steady(6000, NEAR_WRAP_NS);
+        frames[4000..].iter_mut().for_each(|seen| seen.at_ns += step_ns);
+        frames.drain(4000..4000 + usize::try_from(lost).unwrap());
+        let found = presentation(&frames, None);
+        assert_eq!((found.jumps, &found.changes[..], found.drift_ppm), (Some(0), &[][..], None), "{step_ns} {lost}");
+        near(found.frequency_ppm, 0.0, 0.01);
+        // A jump there is found, unless the error of so long a time hides how many frames were lost.
+        for (seen, seq) in frames[4000..].iter_mut().zip(4000 + lost..) {
+            set_due(seen, NEAR_WRAP_NS + seq * 125_000 + 2_040_000);
+        }
+        let found = presentation(&frames, None).changes;
+        let jumps: Vec<_> = found.iter().map(|change| change.jump_ns).collect();
+        assert!(jumps == [Some(40_000)] || step_ns > 10_000_000_000, "{step_ns} {lost}: {jumps:?}");
+    }
+}

@@ -18,6 +18,11 @@ const JUMP_MAX: f64 = 0.25;
 const AROUND_MIN: f64 = 64.0;
 /// If the time between two frames shows the lost ones, it differs from theirs by at most this many intervals.
 const AROUND_ERROR: f64 = 2.0;
+/// Presentation times have 32 bits: they repeat after so many ns. If the time between two frames is wrong because its clock was
+/// set, the presentation time is wrong by a multiple.
+const REPEATS_NS: i64 = 1 << 32;
+/// A jump of that size is improbable: it is a smaller one if it is within this time of a multiple.
+const REPEATS_ERROR_NS: f64 = 1e6;
 /// Maximum relative difference of two clocks.
 const CLOCK_ERROR: f64 = 500e-6;
 
@@ -202,10 +207,13 @@ impl MediaClock {
         by_media.or_else(|| frames_near(passed, last, now, AROUND_ERROR)).or(Some(ahead))
     }
 
-    /// The number of frames by the advance of the presentation time; `None` if it did not advance by the time of whole frames
-    /// with this sequence number.
+    /// The number of frames by the advance of the presentation time: the one that the time between the frames shows, or else the
+    /// shortest one. `None` if it did not advance by the time of whole frames with this sequence number.
     fn frames_by_media(&self, last: &Last, now: &Last) -> Option<u64> {
-        frames_near(self.intervals(now.time_ns, last.time_ns), last, now, JUMP_MAX)
+        let near = |time_ns: i64| frames_near(self.intervals(time_ns, last.time_ns), last, now, JUMP_MAX);
+        let advance_ns = now.time_ns.saturating_sub(last.time_ns);
+        let shortest_ns = || (advance_ns >= REPEATS_NS).then(|| last.time_ns.saturating_add(advance_ns % REPEATS_NS));
+        near(now.time_ns).or_else(|| near(shortest_ns()?))
     }
 
     #[inline]
@@ -231,8 +239,11 @@ impl MediaClock {
         }
     }
 
+    /// The deviation of a presentation time from the expected one, ns.
+    #[inline]
     fn deviation_ns(&self, step: &Step) -> Option<f64> {
-        step.frames.map(|frames| step.advance_ns as f64 - frames as f64 * self.interval_ns)
+        let deviation_ns = step.advance_ns as f64 - step.frames? as f64 * self.interval_ns;
+        Some(if deviation_ns.abs() < REPEATS_NS as f64 / 2.0 { deviation_ns } else { without_repeats(deviation_ns) })
     }
 
     #[inline(always)]
@@ -250,7 +261,8 @@ impl MediaClock {
         }
         if !is_jump {
             let (all, advance_ns) = self.advanced;
-            self.advanced = (all.saturating_add(frames), advance_ns.saturating_add(step.advance_ns));
+            let step_ns = nearest(frames as f64 * self.interval_ns + deviation_ns);
+            self.advanced = (all.saturating_add(frames), advance_ns.saturating_add(step_ns));
         }
     }
 
@@ -304,6 +316,14 @@ fn frames_near(intervals: f64, last: &Last, now: &Last, error: f64) -> Option<u6
     let frames = ahead + 256.0 * ((intervals - ahead) / 256.0).round().max(0.0);
     let is_near = (intervals - frames).abs() <= error + frames * CLOCK_ERROR;
     (is_near && frames >= 1.0).then(|| nearest(frames).cast_unsigned())
+}
+
+/// The rest of a deviation near a multiple of the time after which presentation times repeat, ns; otherwise the deviation.
+#[cold]
+fn without_repeats(deviation_ns: f64) -> f64 {
+    let repeats_ns = REPEATS_NS as f64;
+    let rest_ns = deviation_ns - (deviation_ns / repeats_ns).round() * repeats_ns;
+    if rest_ns.abs() <= REPEATS_ERROR_NS { rest_ns } else { deviation_ns }
 }
 
 /// The value at this part of sorted values; `None` without values.
