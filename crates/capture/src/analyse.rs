@@ -120,7 +120,7 @@ pub fn analyse<R: Read>(
     let stream = streams.all.swap_remove(index);
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
     let (last_number, last_ns) = (stream.last_number, stream.last_ns);
-    let (reference, period) = reference(&stream, tracked.swap_remove(index), records.len(), &file, options)?;
+    let (reference, period, credit) = reference(&stream, tracked.swap_remove(index), records.len(), &file, options)?;
     let measure = second_pass(&mut opened()?, &options.filter, &by_source, key, Measure::new(reference))?;
     let (mut capture, series) = measure.finish(Capture {
         file: name.to_owned(),
@@ -140,7 +140,7 @@ pub fn analyse<R: Read>(
         listed.lost = capture.lost;
     }
     let incomplete = IncompleteFrames { truncated, without_stamp, foreign: streams.foreign };
-    let caveats = caveats::all(&capture, &file, &incomplete);
+    let caveats = caveats::all(&capture, &file, &incomplete).into_iter().chain(credit).collect();
     Ok(Analysis { capture, series, caveats })
 }
 
@@ -192,14 +192,14 @@ fn select(file: &FileSummary, streams: &Streams, order: &[usize], options: &Opti
         .ok_or_else(|| CaptureError::NoStream { wanted: options.filter.to_string(), found: streams.describe_others() })
 }
 
-/// The reference for the stream, one of so many in the file, and its period for the record.
+/// The reference for the stream, one of so many in the file, its period for the record, and why its credit is not checked.
 fn reference(
     stream: &Stream,
     tracked: Option<Tracked>,
     streams: usize,
     file: &FileSummary,
     options: &Options,
-) -> Result<(Reference, CapturedPeriod), CaptureError> {
+) -> Result<(Reference, CapturedPeriod, Option<Caveat>), CaptureError> {
     let interface = file.interfaces.get(stream.key.interface as usize);
     let resolution_ns = interface.map_or(1, |interface| interface.resolution_ns);
     let wire_bits = wire_bytes(stream.longest as usize) as u64 * 8;
@@ -243,12 +243,21 @@ fn reference(
     };
     let bits_per_period = u128::from(wire_bits) * u128::from(grid.frames());
     let reserved_bps = bits_per_period * 1_000_000_000 / u128::from(nominal.ns);
+    let reserved_bps = u64::try_from(reserved_bps).unwrap_or(u64::MAX);
+    let is_too_much = options.idle_slope_bps.is_none() && has_period && reserved_bps > options.link_bps;
+    let credit = is_too_much.then(|| Caveat {
+        kind: "credit".into(),
+        text: format!(
+            "credit is not checked: the longest frames in each period need {} bit/s, more than the link speed of {} bit/s; give \
+             --link-speed or --idle-slope",
+            grouped(reserved_bps),
+            grouped(options.link_bps)
+        ),
+    });
     let reference = Reference {
         nominal,
         // A period estimated from the frames, or one that they do not have, says nothing about what was reserved for them.
-        idle_slope_bps: options
-            .idle_slope_bps
-            .or_else(|| has_period.then(|| u64::try_from(reserved_bps).unwrap_or(u64::MAX))),
+        idle_slope_bps: options.idle_slope_bps.or_else(|| (has_period && !is_too_much).then_some(reserved_bps)),
         idle_slope_asked: options.idle_slope_bps.is_some(),
         is_class_b: class.is_some_and(|(_, told_by)| told_by == PeriodSource::ClassB),
         link_bps: options.link_bps,
@@ -261,7 +270,7 @@ fn reference(
         skips_many: skips == Skips::Found,
         grid,
     };
-    Ok((reference, period))
+    Ok((reference, period, credit))
 }
 
 /// The slots that the talker skipped without a gap in its numbers, as the grid shows them.

@@ -453,3 +453,15 @@ fn a_file_that_ends_in_its_first_frame_is_truncated() {
     let error = capture::find_interface(&pcap(LITTLE, true, 1, &frames)[..], "9").unwrap_err().to_string();
     assert_eq!(error, "no interface `9` in the file; it has interface 0");
 }
+
+#[test]
+fn credit_is_not_checked_if_the_link_is_too_slow() {
+    let frames = Talker::new(1).steady(2_000);
+    let found = |link_bps| analysed(&pcap(LITTLE, true, 1, &frames), &Options { link_bps, ..OPTIONS }).unwrap();
+    let slow = found(5_000_000);
+    assert_eq!(slow.capture.shaper, None);
+    let text = "more than the link speed of 5,000,000 bit/s; give --link-speed or --idle-slope";
+    assert!(slow.caveats.iter().any(|caveat| caveat.text.ends_with(text)), "{:?}", slow.caveats);
+    let fast = found(100_000_000);
+    assert!(fast.capture.shaper.is_some() && !kinds(&fast).contains(&"credit"));
+}

@@ -12,12 +12,13 @@ use analysis::format_duration;
 use anyhow::{Context, bail};
 use capture::CaptureError;
 use record::{
-    CaptureClock,
+    CaptureClock, grouped,
     visible::{self, Passes},
 };
 
 use crate::{
     cli::{Capture, TiedClock},
+    exit::Usage,
     output::{self, RecordFiles},
 };
 
@@ -26,6 +27,11 @@ const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 
 pub fn run(options: &Capture) -> anyhow::Result<u8> {
     output::find_profiles(&options.profiles)?;
+    if let Some(idle_slope) = options.idle_slope.filter(|idle_slope| idle_slope.0 > options.link_speed.0) {
+        let [idle_slope, link] = [idle_slope, options.link_speed].map(|rate| grouped(rate.0));
+        let text = format!("--idle-slope must be at most --link-speed, {link} bit/s (got {idle_slope} bit/s)");
+        return Err(Usage(text).into());
+    }
     let files = RecordFiles::choose(options.record.as_deref(), options.record.is_none())?;
     let files = files.with_exports(&options.exports)?;
     if let Some(path) = &files.record {

@@ -130,6 +130,8 @@ fn refuses_unreadable_files_and_unknown_streams() {
     refused(&whole, "--ethertype 5", 64, "must be 0x0600 to 0xffff");
     refused(&whole, "--udp 9 --ethertype 0x88f7", 64, "cannot be used with");
     refused(&whole, "--idle-slope 7", 64, "must be a number with bit, kbit, Mbit or Gbit");
+    let above = "--idle-slope must be at most --link-speed, 100,000,000 bit/s (got 200,000,000 bit/s)";
+    refused(&whole, "--idle-slope 200Mbit --link-speed 100Mbit", 64, above);
     refused(&whole, "--profile avb-klass-a", 64, "avb-class-a");
     let missing = Scratch::new().run("capture nothing.pcap");
     let errors = missing.expect_status(1).stderr();
