@@ -271,6 +271,10 @@ fn steps(capture: &Capture) -> Vec<String> {
                  rate, and the slots follow it",
                 step.ppm.unwrap_or(0.0)
             ),
+            StepKind::Restart if capture.lost.is_none() => format!(
+                "neither numbers nor time continue at frame {frame}: the talker restarted its sequence numbers, or frames were lost \
+                 while the clock of the capture was set"
+            ),
             StepKind::Restart => {
                 format!("the talker restarted its sequence numbers at frame {frame}: frames lost there are not known")
             }

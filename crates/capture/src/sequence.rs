@@ -424,10 +424,10 @@ impl Sequence {
             Some(number) => self.assign(first.frame, first.at_ns, number, false, place),
             None if rest.is_empty() => self.too_late += 1,
             None => {
+                self.lost_unknown |= at_set.is_some() || self.may_be_set(first, &rest);
                 self.flush_seen();
                 self.restart(FIRST | u64::from(first.low));
                 let is_set = at_set.is_some();
-                self.lost_unknown |= is_set;
                 if is_set {
                     self.schedule.restart();
                 }
@@ -453,6 +453,13 @@ impl Sequence {
             return None;
         };
         self.keeps_time(first, rest).then_some(lost)
+    }
+
+    /// True if frames were perhaps lost while the clock of the capture was set: neither the number nor the time of `first`
+    /// continues, and the number is not that of a talker that restarts.
+    fn may_be_set(&self, first: Held, rest: &[Held]) -> bool {
+        let apart = self.room_after_newest(first).abs() > APART_MAX + self.schedule.uneven;
+        apart && first.low >= BEGINS_BELOW && self.keeps_time(first, rest)
     }
 
     /// True if this frame is earlier than the newest one, so that the clock of the capture may have been set back. It was not if

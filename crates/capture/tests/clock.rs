@@ -130,3 +130,28 @@ fn parts_in_the_wrong_order_are_no_duplicates() {
     let capture = avtp(&frames).capture;
     assert_eq!((capture.lost, capture.duplicates, capture.restarts), (Some(0), Some(100), Some(0)));
 }
+
+/// Neither the number nor the time continues: the talker restarted, or frames were lost while the clock was set.
+#[test]
+fn losses_are_unknown_if_neither_number_nor_time_continues() {
+    for (step_ns, lost) in [
+        (-20_000_000, 200),
+        (-10_000_000, 160),
+        (-6_000_000, 90),
+        (200_000_000, 64),
+        (200_000_000, 200),
+        (1_000_000_000, 100),
+    ] {
+        let mut frames = Talker::plain(1).steady(10_000);
+        frames[5_000..].iter_mut().for_each(|seen| seen.at_ns = seen.at_ns.wrapping_add_signed(step_ns));
+        frames.drain(5_000..5_000 + lost);
+        let found = avtp(&frames);
+        let capture = &found.capture;
+        let counts = (capture.lost, capture.duplicates, capture.too_late, capture.late, capture.skipped_slots);
+        assert_eq!(counts, (None, Some(0), Some(0), Some(0), Some(0)), "{step_ns} {lost}: {:?}", capture.steps);
+        assert_eq!(capture.steps_total, Some(1), "{step_ns} {lost}: {:?}", capture.steps);
+        let texts: Vec<_> = found.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
+        let says = texts.iter().any(|text| text.contains("neither numbers nor time continue at frame 5,001"));
+        assert!(says, "{texts:?}");
+    }
+}
