@@ -20,6 +20,8 @@ const KNOTS_MIN: usize = 16;
 const AROUND: usize = 3;
 /// A knot is smoothed by so many on each side.
 const SMOOTHED_BY: usize = 2;
+/// Over more than so many times the usual time between knots, the stream continues on the line.
+const SILENCE: f64 = 4.0;
 /// The part of the knots that must be in runs.
 const IN_RUNS: f64 = 0.75;
 /// Knots of a run are this near each other without the usual rate: at least this part of the interval, and at most this part of
@@ -29,6 +31,8 @@ const NEAR_MAX: f64 = 0.5;
 /// A smaller departure from the straight line than this part of the period, or this time, is within the tolerance.
 const LEAST: f64 = 1.0 / 400.0;
 const LEAST_NS: f64 = 250.0;
+/// The largest difference of the rates of two clocks.
+const RATE_MAX: f64 = 500e-6;
 /// The knots must depart from the line by so many times what they depart from their neighbours.
 const SMOOTH: f64 = 3.0;
 /// A clock changes its rate suddenly if the median rates of so many intervals before and after differ by this, and by so many
@@ -131,6 +135,9 @@ pub(crate) fn follow(kept: &[(i64, i64)], interval_ns: f64, group: usize, step_n
     }
     smooth.dedup_by(|next, before| next.0 <= before.0);
     let wander = Wander { knots: smooth, turns };
+    if wander.rate_max() > RATE_MAX {
+        return None;
+    }
     let rest_ns = longest.iter().map(|&(at_ns, rest_ns)| rest_ns - wander.ns(at_ns)).collect();
     Some(Followed { wander, rest_ns })
 }
@@ -157,7 +164,13 @@ fn knots(kept: &[(i64, i64)], interval_ns: f64) -> Option<Vec<(i64, f64)>> {
 /// The knots of all runs without the steps between runs, and those of the longest run. `None` if most are in no run.
 fn in_one_phase(all: &[(i64, f64)], near_ns: &Range<f64>, step_ns: u64) -> Option<(Vec<Knot>, Vec<(i64, f64)>)> {
     let rates: Vec<f64> = all.windows(2).map(|pair| (pair[1].1 - pair[0].1) / time_ns(pair[0], pair[1])).collect();
-    let usual = |n: usize| {
+    let mut times_ns: Vec<f64> = all.windows(2).map(|pair| time_ns(pair[0], pair[1])).collect();
+    let longest_ns = SILENCE * quantile(&mut times_ns, 0.5)?;
+    // In a long silence, the error of a rate would move the stream by much.
+    let usual = |n: usize, time_ns: f64| {
+        if time_ns > longest_ns {
+            return 0.0;
+        }
         let around = n.saturating_sub(AROUND)..(n + AROUND + 1).min(rates.len());
         quantile(&mut rates[around].to_vec(), 0.5).unwrap_or(0.0)
     };
@@ -165,7 +178,8 @@ fn in_one_phase(all: &[(i64, f64)], near_ns: &Range<f64>, step_ns: u64) -> Optio
     let mut usual_ns = 0.0;
     let mut level_ns = vec![all.first()?.1];
     for (n, pair) in all.windows(2).enumerate() {
-        usual_ns += usual(n) * time_ns(pair[0], pair[1]);
+        let time_ns = time_ns(pair[0], pair[1]);
+        usual_ns += usual(n, time_ns) * time_ns;
         level_ns.push(pair[1].1 - usual_ns);
     }
     let mut steps_ns: Vec<f64> = level_ns.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();

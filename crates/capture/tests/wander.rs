@@ -130,3 +130,20 @@ fn only_what_is_smooth_and_slow_is_followed() {
     assert_eq!((capture.period.followed_ns, capture.late), (None, None));
     assert!(capture.steps.iter().all(|step| step.kind == StepKind::Drift), "{:?}", capture.steps);
 }
+
+/// Rare frames with much jitter, and a silence over which the error of a rate is as long as many periods.
+#[test]
+fn a_long_silence_is_no_wander() {
+    for (seed, silence_s) in [(0, 100), (1_000, 1_000), (2_000, 1_000)] {
+        let at_ns = |n: u64| {
+            let silence_s = if n < 700 { 0 } else { silence_s };
+            n as i64 * 125_000_000 + silence_s * 1_000_000_000 + scatter(n + seed) * 40_000
+        };
+        let mut talker = Talker::plain(1);
+        let frames: Vec<Seen> = (0..2_000).map(|n| talker.seen(n, at_ns(n))).collect();
+        let file = pcap(LITTLE, true, 1, &frames);
+        let options = Options { period_ns: Some(125_000_000), ..OPTIONS };
+        let found = analyse(|| Ok(&file[..]), "test", &options).unwrap().capture;
+        assert_eq!(found.period.followed_ns, None, "{seed} {silence_s}");
+    }
+}
