@@ -67,7 +67,7 @@ impl Grid {
     /// The time of a frame on a clock that does not wander against that of the talker, ns.
     #[inline]
     pub(crate) fn steady_ns(&self, at_ns: i64) -> i64 {
-        if self.wander.is_none() { at_ns } else { at_ns.saturating_sub(nearest(self.wander.ns(at_ns))) }
+        if self.wander.is_none() { at_ns } else { self.wander.steady_ns(at_ns) }
     }
 
     /// The lateness of the frame with this index, ns.

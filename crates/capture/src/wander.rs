@@ -84,8 +84,14 @@ impl Wander {
         self.knots.is_empty()
     }
 
+    /// This time without the departure, ns. Not inlined, because most streams have none.
+    #[inline(never)]
+    pub(crate) fn steady_ns(&self, at_ns: i64) -> i64 {
+        at_ns.saturating_sub(nearest(self.ns(at_ns)))
+    }
+
     /// The departure from the line at this time, ns.
-    pub(crate) fn ns(&self, at_ns: i64) -> f64 {
+    fn ns(&self, at_ns: i64) -> f64 {
         let at_ns = at_ns as f64;
         let after =
             self.knots.partition_point(|knot| knot.0 <= at_ns).clamp(1, self.knots.len().saturating_sub(1).max(1));

@@ -148,7 +148,10 @@ impl MediaClock {
         let now = Last { sequence, of_run, at_ns, time_ns };
         let Some(last) = self.last.replace(now) else { return };
         let frames = self.frames_between(&last, &now);
-        let advance_ns = time_ns.saturating_sub(last.time_ns);
+        let mut advance_ns = time_ns.saturating_sub(last.time_ns);
+        if advance_ns >= REPEATS_NS {
+            advance_ns = self.without_repeats_ns(advance_ns, frames);
+        }
         let restarted = std::mem::take(&mut self.restarted);
         let step = Step { frame, at_ns, frames, advance_ns, restarted };
         if self.jump_ns.is_some() {
@@ -239,11 +242,18 @@ impl MediaClock {
         }
     }
 
-    /// The deviation of a presentation time from the expected one, ns.
-    #[inline]
     fn deviation_ns(&self, step: &Step) -> Option<f64> {
-        let deviation_ns = step.advance_ns as f64 - step.frames? as f64 * self.interval_ns;
-        Some(if deviation_ns.abs() < REPEATS_NS as f64 / 2.0 { deviation_ns } else { without_repeats(deviation_ns) })
+        step.frames.map(|frames| step.advance_ns as f64 - frames as f64 * self.interval_ns)
+    }
+
+    /// The advance of a presentation time without the multiple of the time after which these repeat, ns, if it is then near that
+    /// of so many frames.
+    #[cold]
+    fn without_repeats_ns(&self, advance_ns: i64, frames: Option<u64>) -> i64 {
+        let Some(frames_ns) = frames.map(|frames| frames as f64 * self.interval_ns) else { return advance_ns };
+        let repeats = ((advance_ns as f64 - frames_ns) / REPEATS_NS as f64).round();
+        let nearer_ns = advance_ns.saturating_sub(nearest(repeats).saturating_mul(REPEATS_NS));
+        if (nearer_ns as f64 - frames_ns).abs() <= REPEATS_ERROR_NS { nearer_ns } else { advance_ns }
     }
 
     #[inline(always)]
@@ -261,8 +271,7 @@ impl MediaClock {
         }
         if !is_jump {
             let (all, advance_ns) = self.advanced;
-            let step_ns = nearest(frames as f64 * self.interval_ns + deviation_ns);
-            self.advanced = (all.saturating_add(frames), advance_ns.saturating_add(step_ns));
+            self.advanced = (all.saturating_add(frames), advance_ns.saturating_add(step.advance_ns));
         }
     }
 
@@ -316,14 +325,6 @@ fn frames_near(intervals: f64, last: &Last, now: &Last, error: f64) -> Option<u6
     let frames = ahead + 256.0 * ((intervals - ahead) / 256.0).round().max(0.0);
     let is_near = (intervals - frames).abs() <= error + frames * CLOCK_ERROR;
     (is_near && frames >= 1.0).then(|| nearest(frames).cast_unsigned())
-}
-
-/// The rest of a deviation near a multiple of the time after which presentation times repeat, ns; otherwise the deviation.
-#[cold]
-fn without_repeats(deviation_ns: f64) -> f64 {
-    let repeats_ns = REPEATS_NS as f64;
-    let rest_ns = deviation_ns - (deviation_ns / repeats_ns).round() * repeats_ns;
-    if rest_ns.abs() <= REPEATS_ERROR_NS { rest_ns } else { deviation_ns }
 }
 
 /// The value at this part of sorted values; `None` without values.
