@@ -28,7 +28,7 @@ const EXACT_SLOTS: f64 = 4.0;
 /// The error of the time must be at most this part of the frames after which the numbers start again. Otherwise, any time is
 /// near that of one of their multiples.
 const ERROR_MAX: f64 = 1.0 / 32.0;
-/// After a silence of which the time shows nothing, a number up to this far ahead, and up to this part of all of them, continues
+/// After a silence that is so long that the time shows nothing, a number up to this far ahead, and up to this part of all of them, continues
 /// the one before it.
 const CONTINUES_MAX: u64 = BEHIND_MAX;
 const CONTINUES_PART: u64 = 8;

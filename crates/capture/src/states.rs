@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(
             extended(&[(1, MAX - 1), (1, 3), (1, MAX)]),
             [(0, 0), (0, 4), (0, 1)],
-            "3 lost, of which one is late"
+            "three missing frames, one of them late"
         );
         assert_eq!(extended(&[(MAX, 7), (1, 0), (MAX, 7), (1, 1)]), [(0, 0), (0, 1), (0, 0), (0, 2)], "a new state");
         assert_eq!(

@@ -16,7 +16,7 @@ use crate::fit::{STRETCHES_TO_FIT, quantile};
 const KNOT_NS: i64 = 1_000_000_000;
 /// Minimum number of knots.
 const KNOTS_MIN: usize = 16;
-/// The usual rate around a knot is the median of those of so many on each side.
+/// The usual rate around a knot is the median rate of so many intervals on each side.
 const AROUND: usize = 3;
 /// A knot is smoothed by so many on each side.
 const SMOOTHED_BY: usize = 2;
@@ -33,7 +33,7 @@ const LEAST: f64 = 1.0 / 400.0;
 const LEAST_NS: f64 = 250.0;
 /// The largest difference of the rates of two clocks.
 const RATE_MAX: f64 = 500e-6;
-/// The knots must depart from the line by so many times what they depart from their neighbours.
+/// The spread of the knots around the line must be so many times their spread around their neighbours.
 const SMOOTH: f64 = 3.0;
 /// A clock changes its rate suddenly if the median rates of so many intervals before and after differ by this, and by so many
 /// times the usual deviation of one.
@@ -61,7 +61,7 @@ pub(crate) struct Wander {
     pub(crate) turns: Vec<Turn>,
 }
 
-/// A stream whose slots do not depart from a straight line only by scatter.
+/// The fit of a stream that departs smoothly from a straight line.
 #[derive(Debug)]
 pub(crate) struct Followed {
     pub(crate) wander: Wander,
@@ -69,7 +69,10 @@ pub(crate) struct Followed {
     pub(crate) rest_ns: Vec<f64>,
 }
 
-/// The earliest frame of a part of the stream.
+/// The time of a frame, ns after the stream's first frame, and its departure from a straight line, ns.
+type OffLine = (i64, f64);
+
+/// The earliest frame of a part of the stream, without the steps between runs.
 #[derive(Debug, Clone, Copy)]
 struct Knot {
     at_ns: f64,
@@ -148,8 +151,8 @@ pub(crate) fn follow(kept: &[(i64, i64)], interval_ns: f64, group: usize, step_n
     Some(Followed { wander, rest_ns })
 }
 
-/// Index and time of the earliest frame of each part of [`KNOT_NS`]; `None` if there are too few, or if the clock was set back.
-fn knots(kept: &[(i64, i64)], interval_ns: f64) -> Option<Vec<(i64, f64)>> {
+/// The earliest frame of each part of [`KNOT_NS`]; `None` if there are too few, or if the clock was set back.
+fn knots(kept: &[(i64, i64)], interval_ns: f64) -> Option<Vec<OffLine>> {
     let rest_ns = |&(slot, at_ns): &(i64, i64)| at_ns as f64 - slot as f64 * interval_ns;
     let mut parts: Vec<(i64, (i64, i64))> = Vec::new();
     for one in kept {
@@ -162,13 +165,13 @@ fn knots(kept: &[(i64, i64)], interval_ns: f64) -> Option<Vec<(i64, f64)>> {
             _ => parts.push((one.1, *one)),
         }
     }
-    let all: Vec<(i64, f64)> = parts.iter().map(|(_, one)| (one.1, rest_ns(one))).collect();
+    let all: Vec<OffLine> = parts.iter().map(|(_, one)| (one.1, rest_ns(one))).collect();
     let is_in_order = kept.windows(2).all(|pair| pair[0].1 < pair[1].1);
     (is_in_order && all.len() >= KNOTS_MIN).then_some(all)
 }
 
 /// The knots of all runs without the steps between runs, and those of the longest run. `None` if most are in no run.
-fn in_one_phase(all: &[(i64, f64)], near_ns: &Range<f64>, step_ns: u64) -> Option<(Vec<Knot>, Vec<(i64, f64)>)> {
+fn in_one_phase(all: &[OffLine], near_ns: &Range<f64>, step_ns: u64) -> Option<(Vec<Knot>, Vec<OffLine>)> {
     let rates: Vec<f64> = all.windows(2).map(|pair| (pair[1].1 - pair[0].1) / time_ns(pair[0], pair[1])).collect();
     let mut times_ns: Vec<f64> = all.windows(2).map(|pair| time_ns(pair[0], pair[1])).collect();
     let longest_ns = SILENCE * quantile(&mut times_ns, 0.5)?;
@@ -301,7 +304,7 @@ impl Line {
     }
 }
 
-fn time_ns(a: (i64, f64), b: (i64, f64)) -> f64 {
+fn time_ns(a: OffLine, b: OffLine) -> f64 {
     b.0.saturating_sub(a.0) as f64
 }
 
@@ -309,7 +312,7 @@ fn rate(a: Knot, b: Knot) -> f64 {
     (b.off_ns - a.off_ns) / (b.at_ns - a.at_ns)
 }
 
-/// How far the second of three knots is from the line through the others, ns.
+/// The distance of the second of three knots from the line through the others, ns.
 fn off_neighbours(three: &[Knot]) -> f64 {
     let [a, b, c] = [three[0], three[1], three[2]];
     b.off_ns - a.off_ns - rate(a, c) * (b.at_ns - a.at_ns)

@@ -33,7 +33,7 @@ fn at_ns(n: u64, apart: Apart) -> i64 {
     on_time_ns + apart(on_time_ns as f64 / 1e9) as i64 + scatter(n)
 }
 
-/// `seconds` of frames, of which one in `late_each` is late by 30 us.
+/// `seconds` of frames. One in `late_each` is late by 30 us.
 fn stream(seconds: u64, late_each: u64, at_ns: impl Fn(u64) -> i64) -> Vec<Seen> {
     let mut talker = Talker::plain(1);
     let late_ns = |n: u64| if n % late_each == late_each / 2 { 30_000 } else { 0 };
@@ -98,7 +98,7 @@ fn frames_are_late_against_the_rate_before_and_after_a_change() {
     }
 }
 
-/// Steps of the phase and stalls are what they are without wander.
+/// Steps of the phase and stalls are found as without wander.
 #[test]
 fn wander_hides_no_step() {
     let phase_ns = |n: u64| if n >= 40 * SECOND { 200_000 } else { 0 };

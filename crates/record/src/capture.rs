@@ -328,8 +328,8 @@ pub struct CapturedPeriod {
     /// captures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wander_ns: Option<f64>,
-    /// How far the grid departs from a straight line because it follows the wander of the clocks, ns: the difference of the
-    /// largest and the smallest departure. Absent if the grid is a straight line.
+    /// The range of the grid's departure from a straight line, ns: the grid follows the wander of the clocks. Absent if it is a
+    /// straight line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed_ns: Option<f64>,
 }
