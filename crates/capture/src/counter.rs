@@ -28,8 +28,8 @@ const EXACT_SLOTS: f64 = 4.0;
 /// The error of the time must be at most this part of the frames after which the numbers start again. Otherwise, any time is
 /// near that of one of their multiples.
 const ERROR_MAX: f64 = 1.0 / 32.0;
-/// After a silence that is so long that the time shows nothing, a number up to this far ahead, and up to this part of all of them, continues
-/// the one before it.
+/// After a silence of unknown length, a number continues the one before it if it is up to this far ahead, and up to this part
+/// of all numbers.
 const CONTINUES_MAX: u64 = BEHIND_MAX;
 const CONTINUES_PART: u64 = 8;
 /// A talker that restarts usually begins with 0. The number of the first frame that arrives is less than so many frames later.
@@ -374,8 +374,8 @@ impl Numbers {
         }
     }
 
-    /// The number of frames from the newest one to this one, with this number, after a silence that is so long that the time does
-    /// not show how often the numbers started again; `None` if the talker started them again.
+    /// The number of frames from the newest one to this one, with this number, after a silence of unknown length: the numbers can
+    /// have started again any number of times. `None` if the talker started them again.
     fn after_silence(&mut self, ahead: u64, around: Around, value: u64) -> Option<i64> {
         if ahead > continues_max(around) {
             if value < BEGINS_BELOW * self.step {

@@ -28,9 +28,9 @@ const IN_RUNS: f64 = 0.75;
 /// the period if they scatter.
 const NEAR: f64 = 1.0 / 64.0;
 const NEAR_MAX: f64 = 0.5;
-/// A smaller departure from the straight line than this part of the period, or this time, is within the tolerance.
-const LEAST: f64 = 1.0 / 400.0;
-const LEAST_NS: f64 = 250.0;
+/// A smaller departure from the straight line than this part of the period, or this time, is within half of the tolerance.
+const LEAST: f64 = 1.0 / 200.0;
+const LEAST_NS: f64 = 500.0;
 /// The largest difference of the rates of two clocks.
 const RATE_MAX: f64 = 500e-6;
 /// The spread of the knots around the line must be so many times their spread around their neighbours.
