@@ -98,8 +98,8 @@ pub struct Capture {
     pub frames_per_period: u64,
     /// Source of the sequence numbers.
     pub numbered_by: NumberedBy,
-    /// Lost frames according to the sequence numbers; absent if frames have none, see `numbered_by`, or if 8 bits do not show how
-    /// many were lost where the clock of the capture was set. Frames lost where the talker restarted are not counted.
+    /// Lost frames according to the sequence numbers; absent if frames have none, see `numbered_by`, or if the numbers do not show
+    /// how many were lost where the clock of the capture was set. Frames lost where the talker restarted are not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// Runs of consecutive lost frames; absent if `lost` is.
