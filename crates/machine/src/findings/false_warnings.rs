@@ -216,3 +216,33 @@ fn cpus_without_a_tick_are_isolated_as_a_whole() {
     put(&root, &tickless, "\n");
     assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=3 nohz_full=3 rcu_nocbs=3`");
 }
+
+/// The kernel answers `Operation not permitted` to a policy that it was told to leave to the firmware.
+#[test]
+fn links_that_the_kernel_leaves_to_the_firmware_are_not_changed() {
+    const POLICY: &str = "sys/module/pcie_aspm/parameters/policy";
+    const LINK: &str = "sys/bus/pci/devices/0000:00:01.0/link/l1_aspm";
+    let (_folder, root) = machine(&[
+        (POLICY, "[default] performance powersave powersupersave"),
+        ("sys/bus/pci/devices/0000:00:01.0/class", "0x060400"),
+        ("proc/cmdline", "quiet pcie_aspm=off"),
+    ]);
+    let judged = || (finding(&root, "power.aspm").state, reason(&root, "power.aspm"));
+    let off = Some("the kernel was booted with pcie_aspm=off".to_owned());
+    assert_eq!(judged(), (FindingState::Unknown, off.clone()));
+    put(&root, LINK, "1");
+    assert_eq!(judged(), (FindingState::Unknown, off));
+    put(&root, "proc/cmdline", "quiet");
+    assert_eq!(judged(), (FindingState::Warn, None));
+    fs::remove_file(root.path(LINK)).unwrap();
+    // Kernels before 5.5 show no links at all.
+    for (release, is_changed) in [("5.4.0", true), ("5.5.0", false), ("6.12.0", false)] {
+        put(&root, "proc/sys/kernel/osrelease", release);
+        let (state, why) = judged();
+        assert_eq!((state, why.is_none()), (FindingState::Unknown, is_changed), "{release}");
+    }
+    put(&root, POLICY, "default performance [powersave] powersupersave");
+    assert_eq!(judged(), (FindingState::Warn, None), "this policy was accepted");
+    put(&root, POLICY, "default [performance] powersave powersupersave");
+    assert_eq!(judged(), (FindingState::Ok, None));
+}

@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, chosen, evidence, files, not_applicable, ok, unknown, warn, without};
-use crate::{Root, Unreadable};
+use crate::{Root, Unreadable, boot_arguments, kernel::version};
 
 const PCI: &str = "sys/bus/pci/devices";
 const USB: &str = "sys/bus/usb/devices";
@@ -122,44 +122,67 @@ pub(crate) fn usb_devices(root: &Root) -> Vec<String> {
     peripherals(root).into_iter().map(|device| device.path).collect()
 }
 
+/// The policy of power saving of PCI Express links.
+pub(crate) const ASPM_POLICY: &str = "sys/module/pcie_aspm/parameters/policy";
+
+/// Power saving of each PCI Express link that the kernel may change: the file, and its value.
+fn aspm_links(root: &Root) -> Vec<(String, Result<u8, Unreadable>)> {
+    let devices = root.list(PCI).into_iter();
+    let files = devices.flat_map(|device| ["l1_aspm", "l0s_aspm"].map(|file| format!("{PCI}/{device}/link/{file}")));
+    let read = files.map(|path| (root.parsed(&path, |text| text.parse().ok()), path));
+    read.filter(|(state, _)| *state != Err(Unreadable::Absent)).map(|(state, path)| (path, state)).collect()
+}
+
+/// The reason why the kernel leaves PCI Express links as the firmware set them, and refuses another policy; `None` if it
+/// may accept one. Source: `aspm_disabled` in the kernel's drivers/pci/pcie/aspm.c, which also hides the files of links.
+pub(crate) fn aspm_is_off(root: &Root) -> Option<&'static str> {
+    /// The first kernel with files for links (commit 72ea91afbfb0).
+    const HAS_LINKS: (u32, u32) = (5, 5);
+    let cmdline = root.read("proc/cmdline").unwrap_or_default();
+    if boot_arguments::value(&cmdline, "pcie_aspm") == Some("off") {
+        return Some("the kernel was booted with pcie_aspm=off");
+    }
+    let policy = root.read(ASPM_POLICY).and_then(|policy| chosen(&policy));
+    let release = root.read("proc/sys/kernel/osrelease");
+    let shows_links = release.and_then(|release| version(&release)) >= Some(HAS_LINKS);
+    let is_off = policy.as_deref() == Some("default") && shows_links && aspm_links(root).is_empty();
+    is_off.then_some("no link can be changed, because none can sleep or the firmware forbids it")
+}
+
 fn aspm(context: &CheckContext) -> Finding {
     const ID: &str = "power.aspm";
-    const POLICY: &str = "sys/module/pcie_aspm/parameters/policy";
     const WHY: &str = "A sleeping link takes some microseconds to wake, at each access to its device.";
-    let links = || {
-        let devices = context.root.list(PCI).into_iter();
-        let states =
-            devices.flat_map(|device| ["l1_aspm", "l0s_aspm"].map(|file| format!("{PCI}/{device}/link/{file}")));
-        states.filter_map(|path| Some((context.root.number::<u8>(&path)?, path)))
-    };
-    let policy = match context.root.try_read(POLICY) {
+    let policy = match context.root.try_read(ASPM_POLICY) {
         Ok(policy) => policy,
         Err(Unreadable::Absent) if context.root.exists("sys/module") && context.root.list(PCI).is_empty() => {
-            return not_applicable(ID, "no PCI Express links", without(POLICY, Unreadable::Absent));
+            return not_applicable(ID, "no PCI Express links", without(ASPM_POLICY, Unreadable::Absent));
         }
-        Err(why) => return unknown(ID, "power saving of PCI Express links not readable", without(POLICY, why)),
+        Err(why) => return unknown(ID, "power saving of PCI Express links not readable", without(ASPM_POLICY, why)),
     };
-    let read = evidence(POLICY, &policy);
-    let remedy = format!("echo performance | sudo tee /{POLICY}");
+    let read = evidence(ASPM_POLICY, &policy);
+    let remedy = format!("echo performance | sudo tee /{ASPM_POLICY}");
     let chosen = chosen(&policy).unwrap_or_default();
     match chosen.as_str() {
         "performance" => ok(ID, "PCI Express links do not sleep", read),
+        "default" | "powersave" | "powersupersave" if let Some(why) = aspm_is_off(context.root) => {
+            unknown(ID, format!("PCI Express links are as the firmware set them: {why}"), read)
+        }
         "powersave" | "powersupersave" => {
             warn(ID, format!("PCI Express links sleep between transfers ({chosen})"), read)
                 .because(WHY, remedy)
                 .until_boot()
         }
         "default" => {
-            let links: Vec<(u8, String)> = links().collect();
-            let asleep = links.iter().find(|(state, _)| *state != 0);
-            match asleep {
-                Some((state, path)) => {
+            let links = aspm_links(context.root);
+            let known = links.iter().filter_map(|(path, state)| Some((path, state.ok()?)));
+            match known.clone().find(|(_, state)| *state != 0) {
+                Some((path, state)) => {
                     let read = evidence(path, &state.to_string());
                     warn(ID, "PCI Express links sleep between transfers, as the firmware chose", read)
                         .because(WHY, remedy)
                         .until_boot()
                 }
-                None if links.is_empty() => {
+                None if known.count() == 0 => {
                     unknown(ID, "the firmware chose the power saving of PCI Express links", read)
                 }
                 None => ok(ID, "PCI Express links do not sleep, as the firmware chose", read),

@@ -12,7 +12,7 @@ use crate::{
     Unreadable,
     cpus::{self, Turbo},
     facts::{idle_states_of, latency_limit, usable_idle_states},
-    findings::{IDLE_EXIT_LIMIT_NS, pci_devices, usb_devices},
+    findings::{ASPM_POLICY, IDLE_EXIT_LIMIT_NS, aspm_is_off, pci_devices, usb_devices},
     has_fair_server,
     kernel::{Config, DEBUGFS, MOUNT_DEBUGFS, lacks_debugfs},
     nic::{NicSettings, Thread},
@@ -29,7 +29,6 @@ const RT_RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
-const ASPM: &str = "sys/module/pcie_aspm/parameters/policy";
 
 /// Old values of frequencies, kHz: up to 100 GHz.
 const KHZ: OldValue = OldValue::Number(1, 100_000_000);
@@ -552,11 +551,15 @@ pub const DEFINITIONS: &[Definition] = &[
         risk: "more power",
         source: "Linux, Documentation/admin-guide/kernel-parameters.txt, pcie_aspm.policy",
         is_on_request: false,
-        files: &[ASPM],
+        files: &[ASPM_POLICY],
         expects: OldValue::Bracketed,
         find: |context, value| {
             let wanted = word(value, "performance", &["performance", "default", "powersave", "powersupersave"])?;
-            each(context, vec![ASPM.to_owned()], &wanted)
+            let writes = each(context, vec![ASPM_POLICY.to_owned()], &wanted)?;
+            match aspm_is_off(context.root) {
+                Some(why) if writes.iter().any(|write| write.from != write.to) => Err(WhyNot::Here(why.to_owned())),
+                _ => Ok(writes),
+            }
         },
     },
     Definition {

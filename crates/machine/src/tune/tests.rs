@@ -31,6 +31,7 @@ const FILES: &[(&str, &str)] = &[
     ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never"),
     ("sys/kernel/mm/ksm/run", "1"),
     ("sys/module/pcie_aspm/parameters/policy", "[default] performance powersave powersupersave"),
+    ("sys/bus/pci/devices/0000:00:02.0/link/l1_aspm", "1"),
     ("sys/devices/virtual/workqueue/cpumask", "3"),
     ("proc/irq/default_smp_affinity", "3"),
     ("proc/irq/7/smp_affinity_list", "0-1"),
