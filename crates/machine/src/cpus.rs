@@ -54,6 +54,8 @@ const CPU: &str = "sys/devices/system/cpu";
 pub(crate) const ONLINE: &str = "sys/devices/system/cpu/online";
 /// The file of the CPUs that can run without a tick.
 pub(crate) const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
+/// The file of the CPUs that the watchdogs may interrupt (`Documentation/admin-guide/sysctl/kernel.rst`).
+pub(crate) const WATCHDOGS: &str = "proc/sys/kernel/watchdog_cpumask";
 
 /// The CPUs to measure: `wanted`, or all CPUs that are online and allowed by the control group.
 ///

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -306,6 +307,11 @@ impl Root {
     #[must_use]
     pub fn may_write(&self, path: &str) -> Option<bool> {
         self.is_system().then(|| rustix::fs::access(self.path(path), rustix::fs::Access::WRITE_OK).is_ok())
+    }
+
+    /// True if the mode of a file lets nobody write it, not even root: the kernel offers no change.
+    pub(crate) fn is_fixed(&self, path: &str) -> bool {
+        fs::metadata(self.path(path)).is_ok_and(|file| file.permissions().mode() & 0o222 == 0)
     }
 
     /// The names in a folder, sorted; empty if it cannot be read.

@@ -49,6 +49,7 @@ use crate::{
     CpuList, Root, cpus, facts,
     nic::{Parameter, Value},
     system_ops::SystemOps,
+    virt,
 };
 
 /// A setting that the user names: `cpu.governor`, `cpu.max_freq=1000MHz`.
@@ -408,7 +409,11 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
             Err(why @ (WhyNot::Here(_) | WhyNot::ReadOnly(_))) => {
                 let (reason, is_read_only) = match why {
                     WhyNot::ReadOnly(target) => {
-                        (format!("{target} is read-only, e.g. in a container: run on the host"), true)
+                        let why = match virt::container(&root).as_deref() {
+                            Some("none") => "and not because of a container: see `mount`",
+                            _ => "e.g. in a container: run on the host",
+                        };
+                        (format!("{target} is read-only, {why}"), true)
                     }
                     WhyNot::Here(reason) | WhyNot::Value(reason) => (reason, false),
                 };

@@ -246,3 +246,59 @@ fn links_that_the_kernel_leaves_to_the_firmware_are_not_changed() {
     put(&root, POLICY, "default [performance] powersave powersupersave");
     assert_eq!(judged(), (FindingState::Ok, None));
 }
+
+#[test]
+fn watchdogs_that_leave_the_isolated_cpus_are_no_fault() {
+    const MASK: &str = "proc/sys/kernel/watchdog_cpumask";
+    let (_folder, root) = machine(&[
+        ("proc/sys/kernel/nmi_watchdog", "0"),
+        ("proc/sys/kernel/soft_watchdog", "1"),
+        ("sys/devices/system/cpu/isolated", ""),
+        (MASK, "0-1"),
+    ]);
+    let judged = || {
+        let found = finding(&root, "kernel.watchdog");
+        let changes = tune::plan(&root, &Need::default()).unwrap().changes.into_iter();
+        let changes = changes.filter(|setting| setting.id.starts_with("kernel.watchdog"));
+        let changes = changes.map(|setting| format!("{} {}", setting.id, setting.writes.last().unwrap().to));
+        (found.title, found.remedy, changes.collect::<Vec<_>>())
+    };
+    let everywhere = "watchdogs interrupt each CPU: soft".to_owned();
+    let off = "echo 0 | sudo tee /proc/sys/kernel/soft_watchdog".to_owned();
+    assert_eq!(judged(), (everywhere.clone(), off.clone(), vec!["kernel.watchdog 0".to_owned()]));
+    put(&root, "sys/devices/system/cpu/isolated", "1");
+    let away = (
+        "watchdogs interrupt CPU 1: soft".to_owned(),
+        format!("echo 0 | sudo tee /{MASK}"),
+        vec!["kernel.watchdog_cpus 0".to_owned()],
+    );
+    assert_eq!(judged(), away);
+    put(&root, MASK, "0");
+    assert_eq!(judged(), ("no watchdog interrupts CPU 1".to_owned(), String::new(), Vec::new()));
+    assert_eq!(finding(&root, "kernel.watchdog").state, FindingState::Ok);
+    // Kernels before 4.2 have no such list.
+    fs::remove_file(root.path(MASK)).unwrap();
+    assert_eq!(judged(), (everywhere, off, vec!["kernel.watchdog 0".to_owned()]));
+}
+
+/// The kernel has no detector of hard lockups, or its driver manages an interrupt: the file has no mode to write.
+#[test]
+fn files_that_nobody_may_write_are_not_planned() {
+    use std::os::unix::fs::PermissionsExt;
+    const NMI: &str = "proc/sys/kernel/nmi_watchdog";
+    const IRQ: &str = "proc/irq/36/smp_affinity_list";
+    let (_folder, root) = machine(&[(NMI, "0"), ("proc/sys/kernel/soft_watchdog", "0"), (IRQ, "0-1")]);
+    let written = |id: &'static str, value: &str| {
+        let set = vec![format!("{id}={value}").parse().unwrap()];
+        let need = Need { only: vec![id], set, cpus: Some("1".parse().unwrap()), ..Need::default() };
+        let plan = tune::plan(&root, &need).unwrap();
+        let settings = plan.changes.into_iter().chain(plan.right);
+        settings.flat_map(|setting| setting.writes).map(|write| write.target.to_string()).collect::<Vec<_>>()
+    };
+    let all = || [written("kernel.watchdog", "on"), written("irq.affinity", "away")].concat();
+    assert_eq!(all(), [&*format!("/{NMI}"), "/proc/sys/kernel/soft_watchdog", &*format!("/{IRQ}")]);
+    for path in [NMI, IRQ] {
+        fs::set_permissions(root.path(path), fs::Permissions::from_mode(0o444)).unwrap();
+    }
+    assert_eq!(all(), ["/proc/sys/kernel/soft_watchdog"]);
+}

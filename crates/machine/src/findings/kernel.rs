@@ -391,6 +391,7 @@ fn watchdogs(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.watchdog";
     const HARD: &str = "proc/sys/kernel/nmi_watchdog";
     const SOFT: &str = "proc/sys/kernel/soft_watchdog";
+    const WHY: &str = "A timer every 4 s, a thread above all real-time priorities, and for NMI an interrupt every 10 s that nothing can mask. Without them, a CPU that hangs is not reported.";
     let mut read: Vec<(&str, u32)> = Vec::new();
     for path in [HARD, SOFT] {
         match context.root.parsed(path, |text| text.parse().ok()) {
@@ -400,24 +401,37 @@ fn watchdogs(context: &CheckContext) -> Finding {
         }
     }
     let on: Vec<&(&str, u32)> = read.iter().filter(|(_, value)| *value != 0).collect();
-    match (read.first(), on.first()) {
+    let (path, value) = match (read.first(), on.first()) {
         (None, _) if context.root.exists("proc/sys/kernel") => {
-            not_applicable(ID, "this kernel has no watchdogs", context.evidence(HARD))
+            return not_applicable(ID, "this kernel has no watchdogs", context.evidence(HARD));
         }
-        (None, _) => unknown(ID, "watchdogs not readable", context.evidence(HARD)),
-        (Some((path, value)), None) => ok(ID, "no watchdog interrupts the CPUs", evidence(path, &value.to_string())),
-        (_, Some((path, value))) => {
-            let files: Vec<String> = on.iter().map(|(path, _)| format!("/{path}")).collect();
-            let names = on.iter().map(|(path, _)| if *path == HARD { "hard (NMI)" } else { "soft" });
-            let names = names.collect::<Vec<_>>().join(" and ");
-            warn(ID, format!("watchdogs interrupt each CPU: {names}"), evidence(path, &value.to_string()))
-                .because(
-                    "A timer every 4 s, a thread above all real-time priorities, and for NMI an interrupt every 10 s that nothing can mask. Without them, a CPU that hangs is not reported.",
-                    format!("echo 0 | sudo tee {}", files.join(" ")),
-                )
-                .until_boot()
+        (None, _) => return unknown(ID, "watchdogs not readable", context.evidence(HARD)),
+        (Some((path, value)), None) => {
+            return ok(ID, "no watchdog interrupts the CPUs", evidence(path, &value.to_string()));
+        }
+        (_, Some((path, value))) => (path, value),
+    };
+    let names = on.iter().map(|(path, _)| if *path == HARD { "hard (NMI)" } else { "soft" });
+    let names = names.collect::<Vec<_>>().join(" and ");
+    // The kernel leaves out the CPUs of nohz_full by default.
+    if let Ok(watched) = cpus::read_list(context.root, cpus::WATCHDOGS)
+        && !context.isolated().is_empty()
+    {
+        let read = evidence(cpus::WATCHDOGS, &watched.to_string());
+        let (hit, others) = (watched.intersection(context.isolated()), watched.difference(context.isolated()));
+        if hit.is_empty() {
+            return ok(ID, format!("no watchdog interrupts {}", context.isolated().in_words()), read);
+        }
+        if !others.is_empty() {
+            return warn(ID, format!("watchdogs interrupt {}: {names}", hit.in_words()), read)
+                .because(WHY, format!("echo {others} | sudo tee /{}", cpus::WATCHDOGS))
+                .until_boot();
         }
     }
+    let files: Vec<String> = on.iter().map(|(path, _)| format!("/{path}")).collect();
+    warn(ID, format!("watchdogs interrupt each CPU: {names}"), evidence(path, &value.to_string()))
+        .because(WHY, format!("echo 0 | sudo tee {}", files.join(" ")))
+        .until_boot()
 }
 
 pub(super) fn no_config(context: &CheckContext, id: &str) -> Finding {

@@ -9,7 +9,7 @@ use super::{
     programs,
 };
 use crate::{
-    Unreadable,
+    CpuList, Unreadable,
     cpus::{self, Turbo},
     facts::{idle_states_of, latency_limit, usable_idle_states},
     findings::{ASPM_POLICY, IDLE_EXIT_LIMIT_NS, aspm_is_off, pci_devices, usb_devices},
@@ -28,6 +28,7 @@ const DEFAULT_AFFINITY: &str = "proc/irq/default_smp_affinity";
 const RT_RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
+const WATCHDOGS: [&str; 2] = ["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"];
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
 /// Old values of frequencies, kHz: up to 100 GHz.
@@ -240,7 +241,10 @@ pub const DEFINITIONS: &[Definition] = &[
                 OldValue::Cpus.read(context, &path)?;
             }
             let write = |(path, from, to)| Write { may_be_refused: true, ..file(path, from, to) };
-            Ok(shield::interrupt_files(context.root, &context.freed, &others).into_iter().map(write).collect())
+            let mut files = shield::interrupt_files(context.root, &context.freed, &others);
+            // Since Linux 6.13, the file of an interrupt that its driver manages cannot be written.
+            files.retain(|(path, ..)| !context.root.is_fixed(path));
+            Ok(files.into_iter().map(write).collect())
         },
     },
     Definition {
@@ -382,12 +386,32 @@ pub const DEFINITIONS: &[Definition] = &[
         risk: "a CPU that hangs is not reported",
         source: SYSCTL_KERNEL,
         is_on_request: false,
-        files: &["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"],
+        files: &WATCHDOGS,
         expects: SWITCH,
         find: |context, value| {
-            let paths = ["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"].map(str::to_owned);
-            each(context, paths.to_vec(), if switch(value, false)? { "1" } else { "0" })
+            if !context.is_named && !context.freed.is_empty() && context.root.exists(cpus::WATCHDOGS) {
+                let text = "the watchdogs leave the CPUs for real-time work instead: see kernel.watchdog_cpus";
+                return Err(WhyNot::Here(text.to_owned()));
+            }
+            let wanted = if switch(value, false)? { "1" } else { "0" };
+            let mut paths = WATCHDOGS.map(str::to_owned).to_vec();
+            // The file of a kernel without a detector of that kind takes no value.
+            paths.retain(|path| !context.root.is_fixed(path));
+            each(context, if paths.is_empty() { WATCHDOGS.map(str::to_owned).to_vec() } else { paths }, wanted)
         },
+    },
+    Definition {
+        id: "kernel.watchdog_cpus",
+        name: "CPUs of the watchdogs",
+        finding: Some("kernel.watchdog"),
+        values: "away (default): all but the CPUs for real-time work",
+        effect: "watchdogs use other CPUs",
+        risk: "a CPU for real-time work that hangs is not reported",
+        source: SYSCTL_KERNEL,
+        is_on_request: false,
+        files: &[cpus::WATCHDOGS],
+        expects: OldValue::Cpus,
+        find: watchdog_cpus,
     },
     Definition {
         id: "kernel.timer_migration",
@@ -769,7 +793,7 @@ fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>,
 }
 
 /// The CPUs for other work.
-fn others(context: &Context<'_>) -> Result<crate::CpuList, WhyNot> {
+fn others(context: &Context<'_>) -> Result<CpuList, WhyNot> {
     match context.freed.is_empty() {
         true if context.online.is_empty() => Err(WhyNot::Here(UNREAD_CPUS.to_owned())),
         true if context.online.len() < 2 => Err(WhyNot::Here("there is no other CPU".to_owned())),
@@ -794,6 +818,24 @@ fn away(context: &Context<'_>, value: Option<&str>, path: &str) -> Result<Vec<Wr
         Some(to) => Ok(vec![file(path.to_owned(), from, to)]),
         None => Err(WhyNot::Here(format!("/{path} is not a mask of CPUs"))),
     }
+}
+
+fn watchdog_cpus(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    const PATH: &str = cpus::WATCHDOGS;
+    only_word(value, "away")?;
+    let others = others(context)?;
+    if !context.is_named && WATCHDOGS.iter().all(|path| context.root.number::<u32>(path).is_none_or(|on| on == 0)) {
+        return Err(WhyNot::Here("no watchdog is on".to_owned()));
+    }
+    let from = OldValue::Cpus.read(context, PATH)?;
+    let now: CpuList = from.parse().unwrap_or_default();
+    let left = now.difference(&context.freed);
+    let to = match (left == now, left.is_empty()) {
+        (true, _) => from.clone(),
+        (false, true) => others.to_string(),
+        (false, false) => left.to_string(),
+    };
+    Ok(vec![file(PATH.to_owned(), from, to)])
 }
 
 /// Length to which kernels before 5.17 cut the names of their threads, bytes (`TASK_COMM_LEN` without the zero byte).
