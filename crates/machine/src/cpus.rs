@@ -125,9 +125,30 @@ pub(crate) fn tickless(root: &Root) -> Result<CpuList, Unreadable> {
     }
 }
 
-/// True if the frequency of a CPU cannot change, because its lowest and its highest frequency are equal: either its
-/// limits, or the range of the hardware. `None` if they cannot be read.
+/// Drivers with governors of their own, whose `powersave` follows the load (`Documentation/admin-guide/pm/intel_pstate.rst`,
+/// `amd-pstate.rst`; the last but one is the name of amd-pstate-epp before Linux 6.9).
+const OWN_GOVERNORS: [&str; 4] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp", "longrun"];
+
+/// The frequency that the governor of a CPU gives it at any load, kHz: `powersave` the lowest one, `userspace` the one that a
+/// program has set (`Documentation/admin-guide/pm/cpufreq.rst`). `None` if it follows the load, or if that is not known.
+pub(crate) fn constant_khz(root: &Root, cpu: u32) -> Option<u64> {
+    let file = |name: &str| format!("{CPU}/cpu{cpu}/cpufreq/scaling_{name}");
+    match root.word(&file("governor")).ok()?.as_str() {
+        "powersave" => {
+            let driver = root.word(&file("driver")).ok()?;
+            if OWN_GOVERNORS.contains(&&*driver) { None } else { root.number(&file("min_freq")) }
+        }
+        "userspace" => root.number(&file("setspeed")),
+        _ => None,
+    }
+}
+
+/// True if the frequency of a CPU cannot change with its load, because its lowest and its highest frequency are equal
+/// (either its limits, or the range of the hardware), or because its governor keeps it. `None` if that cannot be read.
 pub(crate) fn has_fixed_frequency(root: &Root, cpu: u32) -> Option<bool> {
+    if constant_khz(root, cpu).is_some() {
+        return Some(true);
+    }
     let is_fixed = |kind: &str| {
         let file = |name: &str| format!("{CPU}/cpu{cpu}/cpufreq/{kind}_{name}_freq");
         let khz = |name: &str| root.parsed(&file(name), |text| text.parse::<u64>().ok());

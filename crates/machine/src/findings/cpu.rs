@@ -106,6 +106,9 @@ fn governor(context: &CheckContext) -> Finding {
             _ => unknown(ID, "frequency governor not readable", context.evidence(&path)),
         };
     };
+    if let Some(finding) = slow_governor(context, ID) {
+        return finding;
+    }
     let may_scale = |cpu: &u32| context.root.word(&file(*cpu, "governor")).is_ok_and(|name| name != "performance");
     let scaled: Vec<(u32, Option<bool>)> = context
         .online()
@@ -129,11 +132,6 @@ fn governor(context: &CheckContext) -> Finding {
             }
         };
     };
-    let offers_performance = context.online().iter().all(|cpu| offers(context, &file(cpu, "available_governors")));
-    let remedy = match offers_performance {
-        true => "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor".to_owned(),
-        false => format!("sudo {PUNCTUAL} tune --only cpu.frequency --setting cpu.frequency=max --yes"),
-    };
     warn(
         ID,
         format!("frequency changes with the load (governor {governor})"),
@@ -141,9 +139,41 @@ fn governor(context: &CheckContext) -> Finding {
     )
     .because(
         "After a pause the CPU runs slowly for some time, and each change of the frequency stops it briefly.",
-        remedy,
+        highest_frequency(context),
     )
     .until_boot()
+}
+
+/// The command that makes all CPUs run at their highest frequency.
+fn highest_frequency(context: &CheckContext) -> String {
+    let offered = |cpu: u32| format!("{CPU}/cpu{cpu}/cpufreq/scaling_available_governors");
+    match context.online().iter().all(|cpu| offers(context, &offered(cpu))) {
+        true => "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor".to_owned(),
+        false => format!("sudo {PUNCTUAL} tune --only cpu.frequency --setting cpu.frequency=max --yes"),
+    }
+}
+
+/// The finding if the governor of a CPU keeps it below its highest frequency at any load.
+fn slow_governor(context: &CheckContext, id: &str) -> Option<Finding> {
+    let slow: Vec<(u32, u64, u64)> = context
+        .online()
+        .iter()
+        .filter_map(|cpu| {
+            let highest: u64 = context.root.number(&format!("{CPU}/cpu{cpu}/cpufreq/cpuinfo_max_freq"))?;
+            let own = cpus::constant_khz(context.root, cpu).filter(|khz| *khz < highest)?;
+            Some((cpu, own, highest))
+        })
+        .collect();
+    let (first, own, highest) = *slow.first()?;
+    let cpus: CpuList = slow.iter().map(|(cpu, ..)| *cpu).collect();
+    let path = format!("{CPU}/cpu{first}/cpufreq/scaling_governor");
+    let governor = context.root.word(&path).unwrap_or_default();
+    let (own, highest) = (own / 1000, highest / 1000);
+    let title = format!("{} kept at {own} of {highest} MHz by the governor {governor}", cpus.in_words());
+    let why =
+        "Everything on the CPU takes longer. A slow frequency can be meant: it is constant, and a board stays cooler.";
+    let finding = warn(id, title, evidence(&path, &governor));
+    Some(finding.because(why, highest_frequency(context)).until_boot())
 }
 
 /// True if a list of words has `performance`, or is not readable.
@@ -318,6 +348,9 @@ fn frequency_limit(context: &CheckContext) -> Finding {
     let (path, best) = (file(first, "scaling_max_freq"), file(first, "cpuinfo_max_freq"));
     let read = format!("{}, {}", evidence(&path, &max.to_string()), evidence(&best, &able.to_string()));
     if max >= able {
+        if slow_governor(context, ID).is_some() {
+            return not_applicable(ID, "a governor keeps a lower frequency than the limit: see cpu.governor", read);
+        }
         return ok(ID, "no CPU is limited below its highest frequency", read);
     }
     let limited: Vec<&(u32, u64, u64)> = known.iter().filter(|(_, max, able)| max < able).collect();

@@ -302,3 +302,45 @@ fn files_that_nobody_may_write_are_not_planned() {
     }
     assert_eq!(all(), ["/proc/sys/kernel/soft_watchdog"]);
 }
+
+#[test]
+fn a_governor_that_keeps_a_low_frequency_does_not_follow_the_load() {
+    let cpufreq = |file: &str| [0, 1].map(|cpu| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}"));
+    let (_folder, root) = machine(&[]);
+    let set = |file: &str, text: &str| cpufreq(file).iter().for_each(|path| put(&root, path, text));
+    for (file, text) in [
+        ("scaling_min_freq", "800000"),
+        ("scaling_max_freq", "1600000"),
+        ("cpuinfo_min_freq", "800000"),
+        ("cpuinfo_max_freq", "1600000"),
+        ("scaling_setspeed", "<unsupported>"),
+    ] {
+        set(file, text);
+    }
+    let judged = || {
+        let found = ["cpu.governor", "cpu.frequency_limit"].map(|id| finding(&root, id));
+        let plan = tune::plan(&root, &Need::default()).unwrap();
+        let is_changed = plan.changes.iter().any(|setting| setting.id == "cpu.governor");
+        (found[0].title.clone(), found[1].state, is_changed)
+    };
+    let by_load =
+        |governor: &str| (format!("frequency changes with the load (governor {governor})"), FindingState::Ok, true);
+    let kept = |mhz: &str, governor: &str| {
+        (format!("CPUs 0-1 kept at {mhz} of 1600 MHz by the governor {governor}"), FindingState::NotApplicable, true)
+    };
+    set("scaling_governor", "powersave");
+    assert_eq!(judged(), by_load("powersave"), "the driver is not known");
+    for driver in ["intel_pstate", "amd-pstate-epp"] {
+        set("scaling_driver", driver);
+        assert_eq!(judged(), by_load("powersave"), "{driver}");
+    }
+    for driver in ["acpi-cpufreq", "intel_cpufreq", "amd-pstate", "cpufreq-dt"] {
+        set("scaling_driver", driver);
+        assert_eq!(judged(), kept("800", "powersave"), "{driver}");
+    }
+    set("scaling_governor", "userspace");
+    set("scaling_setspeed", "1000000");
+    assert_eq!(judged(), kept("1000", "userspace"));
+    set("scaling_setspeed", "1600000");
+    assert_eq!(judged(), ("frequency fixed (governor userspace)".to_owned(), FindingState::Ok, false));
+}

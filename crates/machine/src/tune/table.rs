@@ -129,8 +129,13 @@ pub const DEFINITIONS: &[Definition] = &[
         find: |context, value| {
             let leads = policies(context);
             // A limit below the highest frequency of the CPU is lifted by cpu.max_freq, so the frequency is not fixed any more.
+            // Another governor replaces one that keeps a low frequency.
             let khz = |lead: u32, name: &str| context.root.number::<u64>(&cpufreq(lead, name));
-            let is_limited = |lead: u32| khz(lead, "scaling_max_freq") < khz(lead, "cpuinfo_max_freq");
+            let is_limited = |lead: u32| {
+                let highest = khz(lead, "cpuinfo_max_freq");
+                let own = cpus::constant_khz(context.root, lead);
+                khz(lead, "scaling_max_freq") < highest || own.is_some() && own < highest
+            };
             let has_fixed =
                 |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) != Some(false) && !is_limited(*lead);
             if !context.is_named && !leads.is_empty() && leads.iter().all(has_fixed) {
