@@ -225,16 +225,19 @@ fn idle_states(context: &CheckContext) -> Finding {
 fn smt(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.smt";
     const WHY: &str = "Threads on the sibling take execution units and cache from the measured CPU at any time.";
+    /// States in which the kernel refuses to switch SMT off.
+    const REFUSING: [&str; 3] = ["notimplemented", "notsupported", "forceoff"];
     let (active, control) = (format!("{CPU}/smt/active"), format!("{CPU}/smt/control"));
     let list = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/thread_siblings_list");
     let (cores, is_complete) = topology::shared_cores(context.root);
+    let has_switch = || context.root.word(&control).is_ok_and(|state| !REFUSING.contains(&&*state));
     // Kernels for CPUs without SMT lack the file, and so do kernels before 4.19.
     let answer = context.root.try_read(&active);
     if let Some(core) = cores.first() {
         let seconds = cores.iter().flat_map(|core| core.iter().skip(1));
         let files: Vec<String> = seconds.map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect();
         let remedy = match answer.as_deref() {
-            Ok("1") if context.root.exists(&control) => format!("echo off | sudo tee /{control}"),
+            Ok("1") if has_switch() => format!("echo off | sudo tee /{control}"),
             _ => format!("echo 0 | sudo tee {}", files.join(" ")),
         };
         let more = match cores.len() - 1 {
@@ -248,9 +251,13 @@ fn smt(context: &CheckContext) -> Finding {
     }
     let answer_read = || context.evidence(&active);
     match answer.as_deref() {
-        Ok("1") if !is_complete => warn(ID, "two CPUs share each core (SMT)", answer_read())
-            .because(WHY, format!("echo off | sudo tee /{control}"))
-            .until_boot(),
+        Ok("1") if !is_complete => {
+            let found = warn(ID, "two CPUs share each core (SMT)", answer_read());
+            match has_switch() {
+                true => found.because(WHY, format!("echo off | sudo tee /{control}")).until_boot(),
+                false => found.because(WHY, "switch SMT off in the setup of the firmware").permanent(),
+            }
+        }
         _ if is_complete && context.is_guest() => {
             unknown(ID, "sharing of the host's cores not visible from this guest", context.evidence(&list(0)))
         }

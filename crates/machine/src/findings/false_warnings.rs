@@ -344,3 +344,23 @@ fn a_governor_that_keeps_a_low_frequency_does_not_follow_the_load() {
     set("scaling_setspeed", "1600000");
     assert_eq!(judged(), ("frequency fixed (governor userspace)".to_owned(), FindingState::Ok, false));
 }
+
+#[test]
+fn the_remedy_for_smt_is_not_one_that_the_kernel_refuses() {
+    const CONTROL: &str = "sys/devices/system/cpu/smt/control";
+    let (_folder, root) = machine(&[("sys/devices/system/cpu/smt/active", "1")]);
+    let siblings = |list: &str| {
+        for cpu in 0..2 {
+            put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), list);
+        }
+    };
+    for (state, is_taken) in [("on", true), ("8", true), ("notimplemented", false), ("notsupported", false)] {
+        put(&root, CONTROL, state);
+        siblings("0-1");
+        let remedy = finding(&root, "cpu.smt").remedy;
+        let offline = "echo 0 | sudo tee /sys/devices/system/cpu/cpu1/online";
+        assert_eq!(remedy, if is_taken { format!("echo off | sudo tee /{CONTROL}") } else { offline.to_owned() });
+        siblings("?");
+        assert_eq!(finding(&root, "cpu.smt").remedy.starts_with("echo off"), is_taken, "{state}");
+    }
+}
