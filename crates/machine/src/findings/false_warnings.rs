@@ -364,3 +364,24 @@ fn the_remedy_for_smt_is_not_one_that_the_kernel_refuses() {
         assert_eq!(finding(&root, "cpu.smt").remedy.starts_with("echo off"), is_taken, "{state}");
     }
 }
+
+#[test]
+fn damaged_lists_of_cpus_give_no_cpus_to_use() {
+    let (_folder, root) = machine(&[
+        ("sys/devices/system/cpu/isolated", "\n"),
+        ("proc/irq/default_smp_affinity", "3"),
+        ("sys/devices/virtual/workqueue/cpumask", "3"),
+    ]);
+    let found = |id: &str| finding(&root, id);
+    assert_eq!(found("cpu.isolated").state, FindingState::Warn);
+    put(&root, "sys/devices/system/cpu/online", "0-");
+    assert_eq!(found("cpu.isolated").state, FindingState::Unknown);
+    put(&root, "sys/devices/system/cpu/isolated", "1");
+    for id in ["irq.default_affinity", "cpu.workqueues"] {
+        let found = found(id);
+        assert_eq!(found.state, FindingState::Warn, "{id}");
+        assert!(found.remedy.starts_with("find out why /sys/devices/system/cpu/online "), "{}", found.remedy);
+    }
+    put(&root, "sys/devices/system/cpu/online", "0-1");
+    assert_eq!(found("cpu.workqueues").remedy, "echo 1 | sudo tee /sys/devices/virtual/workqueue/cpumask");
+}

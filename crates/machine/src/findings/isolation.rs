@@ -52,6 +52,9 @@ fn isolated(context: &CheckContext) -> Finding {
     let path = format!("{CPU}/isolated");
     match context.machine.cpus_isolated.as_deref() {
         None => unknown(ID, "isolated CPUs not readable", context.evidence(&path)),
+        Some("") if context.online().is_empty() => {
+            unknown(ID, "CPUs not readable", context.evidence(&format!("{CPU}/online")))
+        }
         Some("") if context.online().len() == 1 => {
             not_applicable(ID, "one CPU alone cannot be isolated", context.evidence(&path))
         }

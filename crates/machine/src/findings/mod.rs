@@ -23,7 +23,7 @@ pub(crate) use self::{
     power::{ASPM_POLICY, aspm_is_off, pci_devices, usb_devices},
 };
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use record::{Finding, FindingState, Lasts, Machine};
 
@@ -77,6 +77,10 @@ impl Check {
         let unread = context.root.take_unread();
         context.root.add_unread(earlier);
         let mut finding = unless_unread(finding, &unread);
+        if context.lacks_cpus.take() && !finding.remedy.is_empty() {
+            finding.remedy = format!("find out why /{} cannot be read or understood, and check again", cpus::ONLINE);
+            finding.lasts = None;
+        }
         // One check says more about it by itself.
         if let Some(setter) = context.setter_of_evidence(&finding.evidence).filter(|_| self.id != latency_request::ID) {
             finding.title += &format!(", set {}", setter.in_words(context.root));
@@ -154,13 +158,16 @@ struct CheckContext<'a> {
     interrupts: Shared<Option<Vec<DeviceInterrupt>>>,
     /// The files that punctual has set.
     set_files: OnceCell<Vec<(String, String, Setter)>>,
+    /// True if a check needed the CPUs for other work for its remedy, which are not known.
+    lacks_cpus: Cell<bool>,
 }
 
 impl<'a> CheckContext<'a> {
     fn new(root: &'a Root, machine: &'a Machine, limit_ns: Option<u64>, watched: Option<&'a InterruptWatch>) -> Self {
         let (online, isolated) = Default::default();
         let (config, threads, interrupts, set_files) = Default::default();
-        Self { root, machine, online, isolated, limit_ns, config, threads, watched, interrupts, set_files }
+        let lacks_cpus = Cell::default();
+        Self { root, machine, online, isolated, limit_ns, config, threads, watched, interrupts, set_files, lacks_cpus }
     }
 
     /// The online CPUs; empty if they cannot be read.
@@ -232,6 +239,7 @@ impl<'a> CheckContext<'a> {
 
     /// The online CPUs that ordinary work may use: all but the isolated ones, and all but the last one if none is.
     fn housekeeping(&self) -> CpuList {
+        self.lacks_cpus.set(self.online().is_empty());
         let others = match self.isolated().is_empty() {
             true => self.online().difference(&CpuList::from_iter([self.last_cpu()])),
             false => self.online().difference(self.isolated()),
