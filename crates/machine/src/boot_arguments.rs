@@ -105,18 +105,24 @@ pub(crate) fn isolcpus(cmdline: &str) -> Option<&str> {
     value(cmdline, "isolcpus").filter(isolates)
 }
 
-/// The CPUs whose callbacks of RCU run in threads. CPUs of `nohz_full` are included, and `rcu_nocbs` alone means all CPUs.
-/// Without both, all CPUs if the kernel was built so.
+/// The CPUs without a tick that a line asks for: those of `nohz_full`, and of `isolcpus` with the flag `nohz`.
+fn tickless(root: &Root, cmdline: &str) -> CpuList {
+    let by_flag = value(cmdline, "isolcpus").filter(|value| value.split(',').any(|word| word == "nohz"));
+    let values = value(cmdline, "nohz_full").into_iter().chain(by_flag);
+    values.filter_map(|value| cpus_of(root, value)).fold(CpuList::new(), |all, own| all.union(&own))
+}
+
+/// The CPUs whose callbacks of RCU run in threads from the boot on: those of `rcu_nocbs=`, and those without a tick.
+/// `rcu_nocbs` without a value means none. Without all of these, all CPUs if the kernel was built so. Source:
+/// `rcu_nocb_setup` and `rcu_init_nohz` in kernel/rcu/tree_nocb.h.
 pub(crate) fn rcu_offloaded(root: &Root, cmdline: &str, config: Option<&Config>) -> CpuList {
-    let all = || cpus::possible_cpus(root).union(&cpus::online_cpus(root));
-    let (rcu_nocbs, nohz_full) = (value(cmdline, "rcu_nocbs"), value(cmdline, "nohz_full"));
-    if rcu_nocbs.is_none() && nohz_full.is_none() {
+    let (rcu_nocbs, tickless) = (value(cmdline, "rcu_nocbs"), tickless(root, cmdline));
+    if rcu_nocbs.is_none() && tickless.is_empty() {
         let is_default = config.is_some_and(|config| config.has("RCU_NOCB_CPU_DEFAULT_ALL"));
+        let all = || cpus::possible_cpus(root).union(&cpus::online_cpus(root));
         return if is_default { all() } else { CpuList::new() };
     }
-    let of = |value: &str| cpus_of(root, value).unwrap_or_default();
-    let by_rcu = rcu_nocbs.map_or(CpuList::new(), |value| if value.is_empty() { all() } else { of(value) });
-    by_rcu.union(&nohz_full.map(of).unwrap_or_default())
+    rcu_nocbs.and_then(|value| cpus_of(root, value)).unwrap_or_default().union(&tickless)
 }
 
 /// The arguments that keep other work off these CPUs, except those whose effect a line of arguments has already, also in other
@@ -178,10 +184,8 @@ mod tests {
         assert_eq!(missing("quiet -- isolcpus=2-3"), all);
         assert_eq!(missing("isolcpus=2,3 nohz_full=1-N irqaffinity=0"), "");
         assert_eq!(missing("isolcpus=domain,managed_irq,2-3 nohz-full=2-3 irqaffinity=0-1"), "");
-        assert_eq!(
-            missing("isolcpus=nohz,2-3 nohz_full=3 rcu_nocbs irqaffinity=0-2"),
-            all.replace("rcu_nocbs=2-3 ", "")
-        );
+        assert_eq!(missing("isolcpus=nohz,2-3 rcu_nocbs=0 irqaffinity=0-2"), all.replace("rcu_nocbs=2-3 ", ""));
+        assert_eq!(missing("nohz_full=3 rcu_nocbs irqaffinity=0-2"), all, "rcu_nocbs alone offloads no CPU");
         put(
             "boot/config-6.12.0",
             "CONFIG_CPU_ISOLATION=y\nCONFIG_NO_HZ_FULL=y\nCONFIG_RCU_NOCB_CPU=y\nCONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y\n",

@@ -385,3 +385,25 @@ fn damaged_lists_of_cpus_give_no_cpus_to_use() {
     put(&root, "sys/devices/system/cpu/online", "0-1");
     assert_eq!(found("cpu.workqueues").remedy, "echo 1 | sudo tee /sys/devices/virtual/workqueue/cpumask");
 }
+
+#[test]
+fn callbacks_of_rcu_leave_cpus_without_a_tick_and_need_a_list() {
+    let (_folder, root) = machine(&[
+        ("sys/devices/system/cpu/isolated", "1"),
+        ("sys/devices/system/cpu/nohz_full", "(null)"),
+        ("proc/sys/kernel/osrelease", "6.12.0"),
+        ("boot/config-6.12.0", "CONFIG_RCU_NOCB_CPU=y\n"),
+    ]);
+    let judged = |cmdline: &str| {
+        put(&root, "proc/cmdline", cmdline);
+        let found = finding(&root, "cpu.rcu_callbacks");
+        (found.state, found.evidence)
+    };
+    assert_eq!(judged("isolcpus=1 rcu_nocbs").0, FindingState::Warn, "this offloads no CPU at boot");
+    assert_eq!(judged("isolcpus=1 rcu_nocbs=1").0, FindingState::Ok);
+    assert_eq!(judged("isolcpus=nohz,domain,1").0, FindingState::Ok);
+    // The kernel says so itself.
+    put(&root, "sys/devices/system/cpu/nohz_full", "1");
+    let by_kernel = "/sys/devices/system/cpu/nohz_full = 1".to_owned();
+    assert_eq!(judged("isolcpus=1"), (FindingState::Ok, by_kernel));
+}

@@ -3,7 +3,10 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
-use crate::{CpuList, Unreadable, boot_arguments, cpus::read_list};
+use crate::{
+    CpuList, Unreadable, boot_arguments,
+    cpus::{self, read_list},
+};
 
 const CPU: &str = "sys/devices/system/cpu";
 const CMDLINE: &str = "proc/cmdline";
@@ -171,15 +174,27 @@ fn rcu_callbacks(context: &CheckContext) -> Finding {
         return not_applicable(ID, "this kernel always runs callbacks of RCU where they were made", read);
     }
     let cmdline = context.machine.cmdline.as_deref().unwrap_or_default();
-    let offloaded = boot_arguments::rcu_offloaded(context.root, cmdline, context.config());
-    let own = context.isolated().difference(&offloaded);
-    let words =
-        ["rcu_nocbs", "nohz_full"].iter().filter_map(|name| Some(format!("{name}={}", context.boot_argument(name)?)));
-    let words = words.collect::<Vec<_>>().join(" ");
-    let by_default = context.config().filter(|_| words.is_empty() && own.is_empty());
-    let read = match by_default {
-        Some(config) => config.evidence(&["RCU_NOCB_CPU_DEFAULT_ALL"]),
-        None => format!("/{CMDLINE} = {}", if words.is_empty() { "no rcu_nocbs, no nohz_full" } else { &words }),
+    let by_arguments = boot_arguments::rcu_offloaded(context.root, cmdline, context.config());
+    let tickless = match cpus::tickless(context.root) {
+        Ok(tickless) => tickless,
+        Err(why) if !context.isolated().difference(&by_arguments).is_empty() => {
+            return unknown(ID, "CPUs without a tick not readable", without(cpus::TICKLESS, why));
+        }
+        Err(_) => CpuList::new(),
+    };
+    let own = context.isolated().difference(&by_arguments.union(&tickless));
+    let word = |name: &&str| {
+        let value = context.boot_argument(name)?;
+        Some(if value.is_empty() { (*name).to_owned() } else { format!("{name}={value}") })
+    };
+    let words: Vec<String> = ["rcu_nocbs", "nohz_full"].iter().filter_map(word).collect();
+    let read = match context.config() {
+        Some(config) if words.is_empty() && tickless.is_empty() && own.is_empty() => {
+            config.evidence(&["RCU_NOCB_CPU_DEFAULT_ALL"])
+        }
+        _ if words.is_empty() && !tickless.is_empty() => context.evidence(cpus::TICKLESS),
+        _ if words.is_empty() => format!("/{CMDLINE} = no rcu_nocbs, no nohz_full"),
+        _ => format!("/{CMDLINE} = {}", words.join(" ")),
     };
     if own.is_empty() {
         return ok(ID, format!("callbacks of RCU run in threads for {}", context.isolated().in_words()), read);
