@@ -49,6 +49,7 @@ mod findings;
 pub mod iio;
 mod interface_name;
 mod interrupts;
+mod irqbalance;
 mod kernel;
 mod netns;
 mod own_rights;

@@ -8,7 +8,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 
-use crate::{Root, boot_arguments, facts, findings, kernel::unpack, tune};
+use crate::{Root, boot_arguments, facts, findings, irqbalance, kernel::unpack, tune};
 
 /// The parts of a machine that the checks read, by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -160,6 +160,7 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
             kept(&text, |line| line.starts_with("Cpus_allowed_list:"))
         }
         path if tune::is_boot_file(path) => tune::known_boot_lines(path, &text, arguments),
+        path if irqbalance::is_file(path) => kept(&text, irqbalance::is_known),
         // Other lines have licence keys, which contain the serial number.
         path if tune::firmware::FILES.contains(&path) => kept(&text, tune::firmware::is_known),
         // The owner of a device may have named it.

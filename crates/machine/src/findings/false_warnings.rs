@@ -407,3 +407,40 @@ fn callbacks_of_rcu_leave_cpus_without_a_tick_and_need_a_list() {
     let by_kernel = "/sys/devices/system/cpu/nohz_full = 1".to_owned();
     assert_eq!(judged("isolcpus=1"), (FindingState::Ok, by_kernel));
 }
+
+#[test]
+fn the_line_for_irqbalance_keeps_the_cpus_that_it_leaves_alone() {
+    const FILE: &str = "etc/default/irqbalance";
+    let (_folder, root) = machine(&[("proc/700/comm", "irqbalance"), ("sys/devices/system/cpu/isolated", "\n")]);
+    put(&root, "sys/devices/system/cpu/online", "0-3");
+    let line = || tune::by_hand(&root, &"3".parse().unwrap()).pop().unwrap_or_default();
+    let added = |cpus: &str| {
+        format!(
+            "irqbalance moves interrupts: echo IRQBALANCE_BANNED_CPULIST={cpus} | sudo tee -a /{FILE}; sudo systemctl restart irqbalance"
+        )
+    };
+    assert_eq!(line(), added("3"));
+    for (text, expected) in [
+        ("#IRQBALANCE_BANNED_CPULIST=1\n", added("3")),
+        ("IRQBALANCE_BANNED_CPULIST=\nIRQBALANCE_BANNED_CPUS=\n", added("3")),
+        ("IRQBALANCE_BANNED_CPULIST=1\n", added("1,3")),
+        ("IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=\"1-2\"\n", added("1-3")),
+        ("IRQBALANCE_BANNED_CPUS=00000000,00000002\n", added("1,3")),
+        ("IRQBALANCE_BANNED_CPULIST=3\n", String::new()),
+        ("IRQBALANCE_BANNED_CPULIST='1-3'\n", String::new()),
+    ] {
+        put(&root, FILE, text);
+        assert_eq!(line(), expected, "{text}");
+    }
+    put(&root, FILE, "IRQBALANCE_BANNED_CPULIST=$OTHERS\n");
+    assert!(line().contains("make sure that the CPUs that /etc/default/irqbalance bans contain 3"), "{}", line());
+    // While nothing is set, it leaves isolated CPUs and those without a tick alone.
+    fs::remove_file(root.path(FILE)).unwrap();
+    assert_eq!(finding(&root, "irq.balance").state, FindingState::Warn);
+    put(&root, "sys/devices/system/cpu/isolated", "2");
+    assert_eq!((line(), finding(&root, "irq.balance").state), (added("2-3"), FindingState::Ok));
+    put(&root, "sys/devices/system/cpu/nohz_full", "3");
+    assert_eq!(line(), "");
+    put(&root, FILE, "IRQBALANCE_BANNED_CPULIST=3\n");
+    assert_eq!(finding(&root, "irq.balance").state, FindingState::Warn, "CPU 2 is not banned any more");
+}

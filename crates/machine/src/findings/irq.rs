@@ -10,7 +10,8 @@ use super::{
 use crate::{
     CpuList, Unreadable,
     interrupts::{Counted, DeviceInterrupt, InterruptWatch, STORM_PER_SECOND},
-    tasks::{self, Realtime, Scheduled},
+    irqbalance,
+    tasks::{Realtime, Scheduled},
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -48,13 +49,18 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn irq_balance(context: &CheckContext) -> Finding {
     const ID: &str = "irq.balance";
-    let runs = context.root.list("proc").into_iter().find(|pid| {
-        pid.bytes().all(|byte| byte.is_ascii_digit()) && tasks::name(context.root, pid).as_deref() == Ok("irqbalance")
-    });
-    match runs {
+    let is_banned = |isolated: &CpuList| {
+        let banned = irqbalance::banned(context.root);
+        banned.is_some_and(|banned| isolated.difference(&banned).is_empty())
+    };
+    match irqbalance::process(context.root) {
+        Some(pid) if !context.isolated().is_empty() && is_banned(context.isolated()) => {
+            let title = format!("irqbalance runs, and leaves {} alone", context.isolated().in_words());
+            ok(ID, title, evidence(&format!("proc/{pid}/comm"), "irqbalance"))
+        }
         Some(pid) => warn(ID, "irqbalance runs", evidence(&format!("proc/{pid}/comm"), "irqbalance"))
             .because(
-                "It moves interrupts between CPUs during a run, even to CPUs that should have none.",
+                "It moves interrupts between CPUs during a run, also to the CPU of a real-time thread.",
                 "sudo systemctl disable --now irqbalance",
             )
             .permanent(),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use serde::Serialize;
 
-use crate::{CpuList, Root, boot_arguments, cpus, kernel::Isolation, topology};
+use crate::{CpuList, Root, boot_arguments, cpus, irqbalance, kernel::Isolation, topology};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -126,19 +126,21 @@ fn shared_cores(root: &Root, cpus: &CpuList) -> Vec<String> {
 }
 
 fn irq_balance(root: &Root, cpus: &CpuList) -> Option<String> {
-    let runs = root.list("proc").into_iter().any(|pid| {
-        pid.bytes().all(|byte| byte.is_ascii_digit())
-            && root.read(&format!("proc/{pid}/comm")).as_deref() == Some("irqbalance")
-    });
-    let file =
-        if root.exists("etc/sysconfig/irqbalance") { "etc/sysconfig/irqbalance" } else { "etc/default/irqbalance" };
-    runs.then(|| match cpus.is_empty() {
-        true => "irqbalance moves interrupts: sudo systemctl stop irqbalance".to_owned(),
-        false => format!(
-            "irqbalance moves interrupts: echo IRQBALANCE_BANNED_CPULIST={cpus} | sudo tee -a /{file}; sudo systemctl \
+    irqbalance::process(root)?;
+    let file = irqbalance::file(root);
+    match irqbalance::banned(root) {
+        _ if cpus.is_empty() => Some("irqbalance moves interrupts: sudo systemctl stop irqbalance".to_owned()),
+        Some(banned) if cpus.difference(&banned).is_empty() => None,
+        // The last line of the file is in effect, and replaces what irqbalance bans by itself.
+        Some(banned) => Some(format!(
+            "irqbalance moves interrupts: echo {} | sudo tee -a /{file}; sudo systemctl restart irqbalance",
+            irqbalance::line(&banned.union(cpus))
+        )),
+        None => Some(format!(
+            "irqbalance moves interrupts: make sure that the CPUs that /{file} bans contain {cpus}; sudo systemctl \
              restart irqbalance"
-        ),
-    })
+        )),
+    }
 }
 
 /// The boot loader of this machine, with the steps to add arguments.

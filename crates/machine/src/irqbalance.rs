@@ -1,0 +1,55 @@
+//! The daemon irqbalance, which moves interrupts between CPUs.
+
+use crate::{CpuList, Root, cpus, facts, tasks};
+
+/// Files with its environment: of Fedora and its relatives, of Debian and its relatives.
+const FILES: [&str; 2] = ["etc/sysconfig/irqbalance", "etc/default/irqbalance"];
+/// The variables of the CPUs that it leaves alone, as a list or as a mask. The list has precedence. Source: irqbalance(1),
+/// `setup_banned_cpus` in its cputree.c.
+const BANNED_LIST: &str = "IRQBALANCE_BANNED_CPULIST";
+const BANNED_MASK: &str = "IRQBALANCE_BANNED_CPUS";
+
+/// The process id of a running irqbalance.
+pub(crate) fn process(root: &Root) -> Option<String> {
+    root.list("proc").into_iter().find(|pid| {
+        pid.bytes().all(|byte| byte.is_ascii_digit()) && tasks::name(root, pid).as_deref() == Ok("irqbalance")
+    })
+}
+
+/// The file with the environment of irqbalance on this distribution.
+pub(crate) fn file(root: &Root) -> &'static str {
+    if root.exists(FILES[0]) { FILES[0] } else { FILES[1] }
+}
+
+pub(crate) fn is_file(path: &str) -> bool {
+    FILES.contains(&path)
+}
+
+/// True for a line of such a file that [`banned`] reads.
+pub(crate) fn is_known(line: &str) -> bool {
+    [BANNED_LIST, BANNED_MASK].iter().any(|name| assigned(line, name).is_some())
+}
+
+/// The line that makes irqbalance leave these CPUs alone.
+pub(crate) fn line(cpus: &CpuList) -> String {
+    format!("{BANNED_LIST}={cpus}")
+}
+
+/// The CPUs that irqbalance leaves alone: those of its file, or else the isolated CPUs and those without a tick. `None` if
+/// the value in the file is not understood.
+pub(crate) fn banned(root: &Root) -> Option<CpuList> {
+    let text = root.read(file(root)).unwrap_or_default();
+    let value = |name: &str| text.lines().filter_map(|line| assigned(line, name)).next_back();
+    let is_set = |value: &&str| !value.is_empty();
+    match (value(BANNED_LIST).filter(is_set), value(BANNED_MASK).filter(is_set)) {
+        (Some(list), _) => list.parse().ok(),
+        (None, Some(mask)) => CpuList::from_mask(mask),
+        (None, None) => Some(facts::isolated_cpus(root).union(&cpus::tickless(root).unwrap_or_default())),
+    }
+}
+
+/// The value of a variable that a line assigns, without quotes.
+fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let value = line.trim().strip_prefix(name)?.strip_prefix('=')?.trim();
+    Some(value.trim_matches(['"', '\'']).trim())
+}
