@@ -507,24 +507,29 @@ fn remove_conflicts(plan: &mut Plan, need: &Need) {
     plan.not_here.extend(conflicts);
 }
 
-/// Reads everything that plans of this machine depend on.
+/// Reads everything that plans of this machine depend on, for any CPUs and settings that the user may name.
 pub(crate) fn read_all(root: &Root) {
-    let last = cpus::online_cpus(root).last().map(|cpu| CpuList::from_iter([cpu]));
-    let named = |id: &'static str, value: &str| {
-        let set = vec![Choice { id, value: Some(value.to_owned()) }];
-        Need { only: vec![id], set, ..Need::default() }
-    };
-    let needs = [
-        Need::default(),
-        Need { cpus: last.clone(), ..Need::default() },
-        named("cpu.frequency", "max"),
-        named("irq.priority", "50"),
-    ];
-    for plan in needs.iter().filter_map(|need| plan(root, need).ok()) {
-        let _ = firmware(root, &plan);
-    }
-    for cpus in [last.unwrap_or_default(), facts::isolated_cpus(root)] {
-        let _ = (boot(root, &cpus), by_hand(root, &cpus));
+    let online = cpus::online_cpus(root);
+    let first: CpuList = online.first().into_iter().collect();
+    let others = online.difference(&first);
+    let sets = [None, Some(first), Some(others)];
+    for cpus in sets.iter().filter(|cpus| cpus.as_ref().is_none_or(|cpus| !cpus.is_empty())) {
+        let cpus = || cpus.clone();
+        if let Ok(plan) = plan(root, &Need { cpus: cpus(), ..Need::default() }) {
+            let _ = firmware(root, &plan);
+        }
+        for id in DEFINITIONS.iter().map(|definition| definition.id) {
+            // Those that need a value read nothing without one.
+            let value = match id {
+                "cpu.frequency" => Some("max".to_owned()),
+                "irq.priority" => Some("50".to_owned()),
+                _ => None,
+            };
+            let _ =
+                plan(root, &Need { cpus: cpus(), only: vec![id], set: vec![Choice { id, value }], ..Need::default() });
+        }
+        let freed = cpus().unwrap_or_else(|| facts::isolated_cpus(root));
+        let _ = (boot(root, &freed), by_hand(root, &freed));
     }
 }
 

@@ -538,18 +538,18 @@ fn plans_of_a_snapshot_are_those_of_the_machine() {
         let copy = Root::at(folder.path());
         unpack(&machine::snapshot::Snapshot::of(&root, &[]), &copy);
         let last = machine::online_cpus(&root).last().unwrap();
-        let named = |text: &str| {
+        let sets = [None, Some(list("0")), Some(CpuList::from_iter([last]))];
+        let named = |text: &str, cpus: &Option<CpuList>| {
             let choice: tune::Choice = text.parse().unwrap();
-            Need { only: vec![choice.id], set: vec![choice], ..Need::default() }
+            Need { only: vec![choice.id], set: vec![choice], cpus: cpus.clone(), ..Need::default() }
         };
-        let values =
-            ["cpu.frequency=min", "irq.priority=50", "cpu.resctrl", "rt.throttling", "rt.fair_server", "cpu.turbo"];
-        let needs = [
-            Need::default(),
-            Need { limit_ns: Some(1_000_000), ..Need::default() },
-            Need { cpus: Some(CpuList::from_iter([last])), ..Need::default() },
-        ];
-        for need in needs.into_iter().chain(values.map(named)) {
+        let ids = tune::DEFINITIONS.iter().map(|definition| definition.id);
+        let values: Vec<&str> = ids.chain(["cpu.frequency=min", "irq.priority=50", "cpu.resctrl=30%"]).collect();
+        let of_cpus = |cpus: &Option<CpuList>| {
+            let all = [None, Some(1_000_000)].map(|limit_ns| Need { limit_ns, cpus: cpus.clone(), ..Need::default() });
+            all.into_iter().chain(values.iter().map(|text| named(text, cpus))).collect::<Vec<_>>()
+        };
+        for need in sets.iter().flat_map(of_cpus) {
             let [own, copied] = [&root, &copy].map(|root| tune::plan(root, &need));
             let own = own.map(|plan| serde_json::to_value(&plan).unwrap()).map_err(|error| error.to_string());
             let copied = copied.map(|plan| serde_json::to_value(&plan).unwrap()).map_err(|error| error.to_string());
@@ -601,5 +601,41 @@ fn unpack(snapshot: &machine::snapshot::Snapshot, to: &Root) {
     for (path, target) in &snapshot.links {
         make(to.path(path).parent().unwrap());
         std::os::unix::fs::symlink(target, to.path(path)).unwrap();
+    }
+}
+
+/// The copy of a machine has the governors that it offers, although its frequency is fixed, and the caches of each CPU.
+#[test]
+fn a_snapshot_has_what_only_named_settings_read() {
+    let made = Made::new();
+    made.write("sys/devices/system/cpu/online", "0-2");
+    for cpu in 0..3 {
+        for (file, text) in [
+            ("cpufreq/scaling_governor", "userspace"),
+            ("cpufreq/scaling_available_governors", "userspace ondemand"),
+            ("cpufreq/scaling_min_freq", "1000000"),
+            ("cpufreq/scaling_max_freq", "1000000"),
+            ("cache/index3/level", "3"),
+            ("cache/index3/id", "0"),
+        ] {
+            made.write(&format!("sys/devices/system/cpu/cpu{cpu}/{file}"), text);
+        }
+    }
+    for (file, text) in [("schemata", "    L3:0=7ff\n"), ("info/L3/cbm_mask", "7ff"), ("info/L3/min_cbm_bits", "1")] {
+        made.write(&format!("sys/fs/resctrl/{file}"), text);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = Root::at(folder.path());
+    unpack(&machine::snapshot::Snapshot::of(&made.root(), &[]), &copy);
+    for (setting, cpus) in [("cpu.governor", None), ("cpu.resctrl", Some("1")), ("cpu.resctrl", Some("0"))] {
+        let choice: tune::Choice = setting.parse().unwrap();
+        let need = Need { only: vec![choice.id], set: vec![choice], cpus: cpus.map(list), ..Need::default() };
+        let [own, copied] = [&made.root(), &copy].map(|root| tune::plan(root, &need).unwrap());
+        assert_eq!(
+            serde_json::to_value(&copied).unwrap(),
+            serde_json::to_value(&own).unwrap(),
+            "{setting} of {cpus:?}"
+        );
+        assert_eq!(own.changes.len(), usize::from(setting == "cpu.resctrl"));
     }
 }
