@@ -26,6 +26,7 @@ const SYSCTL_VM: &str = "Linux, Documentation/admin-guide/sysctl/vm.rst";
 const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
 const DEFAULT_AFFINITY: &str = "proc/irq/default_smp_affinity";
 const RT_RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
+const RT_PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
 const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
 const WATCHDOGS: [&str; 2] = ["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"];
@@ -34,6 +35,29 @@ const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 /// Old values of frequencies, kHz: up to 100 GHz.
 const KHZ: OldValue = OldValue::Number(1, 100_000_000);
 const SWITCH: OldValue = OldValue::Number(0, 1);
+
+/// The effect of a value of the user that is not known to have the effect of the setting.
+const AS_ASKED: &str = "as you asked";
+
+/// The values of a setting that have its effect. The default always has it.
+#[derive(Debug, Clone, Copy)]
+enum EffectOf {
+    AllValues,
+    Values(&'static [&'static str]),
+    /// Numbers above the present one.
+    HigherValues,
+}
+
+impl EffectOf {
+    fn includes(self, value: Option<&str>, writes: &[Write]) -> bool {
+        let is_higher = |write: &Write| write.to.parse::<i64>().ok() > write.from.parse::<i64>().ok();
+        match (value, self) {
+            (None, _) | (_, Self::AllValues) => true,
+            (Some(value), Self::Values(known)) => known.contains(&value),
+            (Some(_), Self::HigherValues) => writes.iter().all(is_higher),
+        }
+    }
+}
 
 /// A setting of the table.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +72,8 @@ pub struct Definition {
     pub values: &'static str,
     /// Expected effect, at most 29 characters: a plan has one line for each setting.
     pub effect: &'static str,
+    /// The values that have this effect.
+    effect_of: EffectOf,
     /// Risk, or cost.
     pub risk: &'static str,
     /// The document that describes it.
@@ -73,7 +99,8 @@ impl Definition {
         if let Some(write) = writes.iter().find(|write| is_read_only(context, write)) {
             return Err(WhyNot::ReadOnly(write.target.clone()));
         }
-        let Self { id, name, effect, risk, source, .. } = *self;
+        let effect = if self.effect_of.includes(value, &writes) { self.effect } else { AS_ASKED };
+        let Self { id, name, risk, source, .. } = *self;
         Ok(Setting { id, name, writes, effect, risk, lasts: Lasts::UntilBoot, source })
     }
 
@@ -104,6 +131,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("cpu.energy_preference"),
         values: "performance (default), or another preference of this CPU",
         effect: "the frequency rises at once",
+        effect_of: EffectOf::Values(&["performance"]),
         risk: "more power and heat",
         source: "Linux, Documentation/admin-guide/pm/intel_pstate.rst",
         is_on_request: false,
@@ -121,6 +149,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("cpu.governor"),
         values: "performance (default), or another governor of this machine",
         effect: "no slow start after a pause",
+        effect_of: EffectOf::Values(&["performance"]),
         risk: "more power and heat",
         source: CPUFREQ,
         is_on_request: false,
@@ -152,6 +181,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("cpu.frequency_limit"),
         values: "max (default), min, or a frequency: 1000MHz",
         effect: "CPUs may run this fast",
+        effect_of: EffectOf::AllValues,
         risk: "more heat, if the limit was set because of it",
         source: CPUFREQ,
         is_on_request: false,
@@ -165,6 +195,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: None,
         values: "max (default), min, or a frequency: 1000MHz",
         effect: "CPUs run at least this fast",
+        effect_of: EffectOf::AllValues,
         risk: "more power and heat",
         source: CPUFREQ,
         is_on_request: true,
@@ -178,6 +209,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("cpu.governor"),
         values: "a frequency: 1000MHz, min or max",
         effect: "the same speed all the time",
+        effect_of: EffectOf::AllValues,
         risk: "slower than the CPU can be, or more heat",
         source: CPUFREQ,
         is_on_request: true,
@@ -197,6 +229,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("cpu.turbo"),
         values: "off (default), on",
         effect: "the frequency varies less",
+        effect_of: EffectOf::Values(&["off"]),
         risk: "single threads run slower",
         source: CPUFREQ,
         is_on_request: true,
@@ -220,6 +253,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("cpu.idle_states"),
         values: "a time: 0us (no idle state), 10us (default; with --for a tenth of its limit), or any",
         effect: "CPUs wake quickly",
+        effect_of: EffectOf::Values(&["0us", "10us"]),
         risk: "more power and heat, and other cores may reach lower turbo frequencies",
         source: "Linux, Documentation/ABI/testing/sysfs-devices-power",
         is_on_request: false,
@@ -233,6 +267,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("irq.affinity"),
         values: "away (default): all but the CPUs for real-time work",
         effect: "devices interrupt other CPUs",
+        effect_of: EffectOf::AllValues,
         risk: "other CPUs serve more interrupts; those of devices used by real-time work move, too",
         source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
         is_on_request: false,
@@ -258,6 +293,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("irq.default_affinity"),
         values: "away (default): all but the CPUs for real-time work",
         effect: "new devices use other CPUs",
+        effect_of: EffectOf::AllValues,
         risk: "none known",
         source: "Linux, Documentation/core-api/irq/irq-affinity.rst",
         is_on_request: false,
@@ -271,6 +307,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("irq.threads"),
         values: "NAME:PRIORITY for the threads irq/N-NAME..., or a priority for all: eth0:90, 50",
         effect: "sets what is served first",
+        effect_of: EffectOf::AllValues,
         risk: "a device may lose data if its thread runs late",
         source: "Linux, Documentation/core-api/real-time/theory.rst",
         is_on_request: true,
@@ -284,6 +321,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("cpu.workqueues"),
         values: "away (default): all but the CPUs for real-time work",
         effect: "kernel workers run elsewhere",
+        effect_of: EffectOf::AllValues,
         risk: "none known",
         source: "Linux, Documentation/core-api/workqueue.rst",
         is_on_request: false,
@@ -297,6 +335,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: None,
         values: "away (default): all but the CPUs for real-time work",
         effect: "programs run elsewhere",
+        effect_of: EffectOf::AllValues,
         risk: "programs share fewer CPUs; real-time programs must be pinned to theirs",
         source: "Linux, sched_setaffinity(2)",
         is_on_request: false,
@@ -320,6 +359,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("cpu.resctrl"),
         values: "per cent of the cache of these CPUs, 1 to 99; default 50",
         effect: "other CPUs evict no data",
+        effect_of: EffectOf::AllValues,
         risk: "less cache for the other CPUs",
         source: "Linux, Documentation/filesystems/resctrl.rst",
         is_on_request: true,
@@ -338,6 +378,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("cpu.statistics"),
         values: "seconds, 1 to 3600; default 10",
         effect: "kernel workers run less often",
+        effect_of: EffectOf::HigherValues,
         risk: "figures in /proc/vmstat are older",
         source: SYSCTL_VM,
         is_on_request: false,
@@ -357,8 +398,9 @@ pub const DEFINITIONS: &[Definition] = &[
         id: "rt.throttling",
         name: "limit of real-time threads",
         finding: Some("rt.throttling"),
-        values: "off (default), or us in each second: 950000",
+        values: "off (default), or us in each period: 950000",
         effect: "busy threads are not stopped",
+        effect_of: EffectOf::Values(&["off", "-1"]),
         risk: "a real-time thread that never sleeps hangs its CPU",
         source: "Linux, Documentation/scheduler/sched-rt-group.rst",
         is_on_request: true,
@@ -372,6 +414,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("rt.throttling"),
         values: "off (default), or ns in each second: 50000000",
         effect: "ordinary threads get no share",
+        effect_of: EffectOf::Values(&["off", "0"]),
         risk: "a real-time thread that never sleeps hangs its CPU",
         source: "Linux, Documentation/scheduler/sched-deadline.rst; kernel/sched/debug.c",
         is_on_request: true,
@@ -388,6 +431,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("kernel.watchdog"),
         values: "off (default), on",
         effect: "no periodic timer and NMI",
+        effect_of: EffectOf::Values(&["off"]),
         risk: "a CPU that hangs is not reported",
         source: SYSCTL_KERNEL,
         is_on_request: false,
@@ -411,6 +455,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("kernel.watchdog"),
         values: "away (default): all but the CPUs for real-time work",
         effect: "watchdogs use other CPUs",
+        effect_of: EffectOf::AllValues,
         risk: "a CPU for real-time work that hangs is not reported",
         source: SYSCTL_KERNEL,
         is_on_request: false,
@@ -424,6 +469,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("kernel.timer_migration"),
         values: "off (default), on",
         effect: "timers stay on their own CPU",
+        effect_of: EffectOf::Values(&["off"]),
         risk: "idle CPUs wake more often",
         source: SYSCTL_KERNEL,
         is_on_request: false,
@@ -448,6 +494,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("memory.thp"),
         values: "madvise (default), never, always",
         effect: "no waits for joined pages",
+        effect_of: EffectOf::Values(&["madvise", "never"]),
         risk: "programs with much memory run slower",
         source: "Linux, Documentation/admin-guide/mm/transhuge.rst",
         is_on_request: false,
@@ -464,6 +511,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("memory.ksm"),
         values: "off (default; also separates merged pages), stop, on",
         effect: "no ksmd, no copies on writes",
+        effect_of: EffectOf::Values(&["off"]),
         risk: "virtual machines take more memory",
         source: "Linux, Documentation/admin-guide/mm/ksm.rst",
         is_on_request: false,
@@ -484,6 +532,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("memory.numa_balancing"),
         values: "off (default), on",
         effect: "no faults in locked memory",
+        effect_of: EffectOf::Values(&["off"]),
         risk: "memory may stay on a distant node",
         source: SYSCTL_KERNEL,
         is_on_request: false,
@@ -507,6 +556,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("memory.swap"),
         values: "0 to 200; default 1",
         effect: "programs are swapped out last",
+        effect_of: EffectOf::Values(&["0", "1"]),
         risk: "less memory for cached files",
         source: SYSCTL_VM,
         is_on_request: false,
@@ -529,6 +579,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: None,
         values: "hundredths of a second, 100 to 60000; default 1500",
         effect: "kernel writers wake less",
+        effect_of: EffectOf::HigherValues,
         risk: "a power cut loses more of the newest data",
         source: SYSCTL_VM,
         is_on_request: true,
@@ -545,6 +596,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("power.pci"),
         values: "on (default: never suspended), auto",
         effect: "no wait for resuming devices",
+        effect_of: EffectOf::Values(&["on"]),
         risk: "more power",
         source: "Linux, Documentation/power/pci.rst",
         is_on_request: false,
@@ -561,6 +613,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("power.usb"),
         values: "on (default: never suspended), auto",
         effect: "no wait for resuming devices",
+        effect_of: EffectOf::Values(&["on"]),
         risk: "more power",
         source: "Linux, Documentation/driver-api/usb/power-management.rst",
         is_on_request: false,
@@ -577,6 +630,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: Some("power.aspm"),
         values: "performance (default), default, powersave, powersupersave",
         effect: "no wait for waking links",
+        effect_of: EffectOf::Values(&["performance"]),
         risk: "more power",
         source: "Linux, Documentation/admin-guide/kernel-parameters.txt, pcie_aspm.policy",
         is_on_request: false,
@@ -597,6 +651,7 @@ pub const DEFINITIONS: &[Definition] = &[
         finding: None,
         values: "INTERFACE:SETTINGS as for --nic: eth0:coalesce=0,eee=off",
         effect: "frames are reported at once",
+        effect_of: EffectOf::Values(&[]),
         risk: "more interrupts; some drivers reset the link",
         source: "ethtool(8)",
         is_on_request: true,
@@ -899,11 +954,16 @@ fn irq_priority(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>
 
 fn rt_throttling(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let release = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default();
-    let has_groups = || Config::read(context.root, Some(&release)).is_some_and(|config| config.has("RT_GROUP_SCHED"));
-    if value.is_none() && has_fair_server(&release) && !has_groups() {
-        return Err(WhyNot::Here("this kernel has a fair server instead: see rt.fair_server".to_owned()));
+    if has_fair_server(&release) {
+        // Only a kernel with control groups for real-time threads has the limit as well.
+        let config = Config::read(context.root, Some(&release));
+        let has_limit = config.map(|config| config.has("RT_GROUP_SCHED"));
+        if has_limit == Some(false) || has_limit.is_none() && value.is_none() {
+            return Err(WhyNot::Here("this kernel has a fair server instead: see rt.fair_server".to_owned()));
+        }
     }
-    let wanted = if value == Some("off") { "-1".to_owned() } else { number(value, -1, -1..=1_000_000)? };
+    let period_us = context.root.number(RT_PERIOD).unwrap_or(1_000_000);
+    let wanted = if value == Some("off") { "-1".to_owned() } else { number(value, -1, -1..=period_us)? };
     each(context, vec![RT_RUNTIME.to_owned()], &wanted)
 }
 

@@ -1105,3 +1105,61 @@ fn findings_name_the_settings_that_tune_made() {
     revert_with(&*fake).unwrap();
     assert_eq!(set_by_tune(), [] as [&str; 0]);
 }
+
+/// The effect of a setting is not promised for each value of the user.
+#[test]
+fn an_effect_is_promised_only_for_values_that_have_it() {
+    let fake = Fake::new();
+    fake.put("sys/devices/system/cpu/intel_pstate/no_turbo", "1");
+    fake.put("sys/module/pcie_aspm/parameters/policy", "default [performance] powersave powersupersave");
+    fake.put("sys/bus/pci/devices/0000:00:02.0/power/control", "on");
+    fake.put("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
+    fake.put("sys/kernel/mm/ksm/run", "0");
+    let effect = |text: &str| {
+        let settings = chosen_with(&*fake, &[text.parse().unwrap()], Some(&"1".parse().unwrap())).unwrap();
+        assert!(!settings[0].is_right(), "{text}");
+        settings[0].effect
+    };
+    for (value, other) in [
+        ("cpu.governor=performance", None),
+        ("cpu.energy_preference=performance", Some("cpu.energy_preference=power")),
+        ("cpu.idle_states=0us", Some("cpu.idle_states=1000us")),
+        ("cpu.statistics=60", None),
+        ("rt.throttling=off", Some("rt.throttling=500000")),
+        ("memory.thp=never", Some("memory.thp=always")),
+        ("memory.ksm=off", Some("memory.ksm=on")),
+        ("memory.swappiness=1", Some("memory.swappiness=50")),
+        ("memory.writeback=1000", Some("memory.writeback=100")),
+        ("kernel.watchdog=off", None),
+        ("kernel.timer_migration=off", None),
+    ] {
+        let id = value.split('=').next().unwrap();
+        assert_eq!(effect(value), definition(id).unwrap().effect, "{value}");
+        assert_ne!(effect(value), "as you asked");
+        if let Some(other) = other {
+            assert_eq!(effect(other), "as you asked", "{other}");
+        }
+    }
+    for value in ["cpu.turbo=on", "power.pci=auto", "power.aspm=powersave", "memory.numa_balancing=on"] {
+        assert_eq!(effect(value), "as you asked", "{value}");
+    }
+}
+
+#[test]
+fn the_limit_of_real_time_threads_is_set_where_the_kernel_has_it() {
+    let fake = Fake::new();
+    let plan = |value: &str| {
+        let need = Need { only: vec!["rt.throttling"], set: vec![value.parse().unwrap()], ..Need::default() };
+        plan_with(&*fake, &need).map(|plan| plan.changes.len()).map_err(|error| error.to_string())
+    };
+    let too_high = "rt.throttling: must be -1 to 1000000 (got 1500000)".to_owned();
+    assert_eq!(plan("rt.throttling=1500000"), Err(too_high));
+    fake.put("proc/sys/kernel/sched_rt_period_us", "2000000");
+    assert_eq!(plan("rt.throttling=1500000"), Ok(1));
+    // Since 6.12, other kernels ignore it.
+    fake.put("proc/sys/kernel/osrelease", "6.12.0");
+    for (config, expected) in [("CONFIG_RT_GROUP_SCHED=y\n", 1), ("# CONFIG_RT_GROUP_SCHED is not set\n", 0)] {
+        fake.put("boot/config-6.12.0", config);
+        assert_eq!(plan("rt.throttling=off"), Ok(expected), "{config}");
+    }
+}
