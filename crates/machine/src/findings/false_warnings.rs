@@ -444,3 +444,30 @@ fn the_line_for_irqbalance_keeps_the_cpus_that_it_leaves_alone() {
     put(&root, FILE, "IRQBALANCE_BANNED_CPULIST=3\n");
     assert_eq!(finding(&root, "irq.balance").state, FindingState::Warn, "CPU 2 is not banned any more");
 }
+
+#[test]
+fn the_command_for_a_real_time_kernel_is_one_of_this_machine() {
+    let (_folder, root) = machine(&[("proc/sys/kernel/version", "#1 SMP")]);
+    let remedy = |os: &str, arch: &str, release: &str| {
+        put(&root, "etc/os-release", &format!("PRETTY_NAME=\"{os}\"\n"));
+        put(&root, "proc/sys/kernel/arch", arch);
+        put(&root, "proc/sys/kernel/osrelease", release);
+        finding(&root, "kernel.preempt").remedy
+    };
+    let pro = "sudo pro enable realtime-kernel";
+    let source = "install a kernel built with CONFIG_PREEMPT_RT=y (mainline since Linux 6.12)";
+    for (os, arch, release, expected) in [
+        ("Ubuntu 22.04.5 LTS", "x86_64", "5.15.0-100-generic", pro),
+        ("Ubuntu 24.04.3 LTS", "aarch64", "6.8.0-50-generic", pro),
+        ("Ubuntu 25.10", "x86_64", "6.17.0-5-generic", source),
+        ("Ubuntu 20.04.6 LTS", "x86_64", "5.4.0-216-generic", source),
+        ("Ubuntu 24.04.3 LTS", "aarch64", "6.1.75-rockchip", source),
+        ("Debian GNU/Linux 13 (trixie)", "aarch64", "6.12.57+deb13-arm64", "sudo apt install linux-image-rt-arm64"),
+        ("Debian GNU/Linux 12 (bookworm)", "aarch64", "6.6.58-ti-arm64-r15", source),
+    ] {
+        assert_eq!(remedy(os, arch, release), expected, "{os} {release}");
+    }
+    for os in ["Ubuntu 22.04.5 LTS", "Ubuntu 18.04.6 LTS"] {
+        assert!(remedy(os, "aarch64", "5.15.148-tegra").contains("of NVIDIA for this board"), "{os}");
+    }
+}

@@ -5,7 +5,7 @@ use record::{Finding, FindingState, Machine};
 use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
 use crate::kernel::{
     DEBUGFS, DYNAMIC, FAIR_SERVERS_OFF, MOUNT_DEBUGFS, Preempt, has_fair_server, lacks_debugfs,
-    preempt as preempt_model,
+    preempt as preempt_model, version,
 };
 use crate::{Unreadable, cpus};
 
@@ -99,24 +99,37 @@ fn preempt(context: &CheckContext) -> Finding {
     }
 }
 
-/// The command that installs a real-time kernel on this distribution.
+/// The command that installs a real-time kernel on this distribution, if it has a package that this machine boots.
 fn real_time_kernel(context: &CheckContext) -> String {
-    let Machine { os, arch, .. } = context.machine;
-    let os = os.as_deref().unwrap_or_default();
-    // The firmware of a Raspberry Pi boots its own image, whatever is installed.
+    const FROM_SOURCE: &str = "install a kernel built with CONFIG_PREEMPT_RT=y (mainline since Linux 6.12)";
+    let Machine { os, arch, kernel, .. } = context.machine;
+    let (os, kernel) = (os.as_deref().unwrap_or_default(), kernel.as_deref());
+    if kernel.is_some_and(|kernel| kernel.contains("tegra")) {
+        return "install the real-time kernel of NVIDIA for this board: see Real-Time Kernel in the developer guide of Jetson Linux"
+            .to_owned();
+    }
+    // The firmware of a Raspberry Pi boots its own image, whatever is installed, and so do the boot loaders of other boards.
     let is_pi = context.machine.model.as_deref().is_some_and(|model| model.contains("Raspberry Pi"))
-        || context.machine.kernel.as_deref().is_some_and(|kernel| kernel.contains("rpi"));
+        || kernel.is_some_and(|kernel| kernel.contains("rpi"));
+    let is_of_distribution =
+        |kernel: &str| ["-arm64", "-generic", "-lowlatency"].iter().any(|end| kernel.ends_with(end));
     let packages = match arch.as_deref() {
         _ if is_pi => None,
         Some("x86_64") => Some("amd64"),
-        Some("aarch64") => Some("arm64"),
+        Some("aarch64") if kernel.is_none_or(is_of_distribution) => Some("arm64"),
         _ => None,
     };
     match packages {
         Some(arch) if os.starts_with("Debian") => format!("sudo apt install linux-image-rt-{arch}"),
-        Some(_) if os.starts_with("Ubuntu") => "sudo pro enable realtime-kernel".to_owned(),
-        _ => "install a kernel built with CONFIG_PREEMPT_RT=y (mainline since Linux 6.12)".to_owned(),
+        Some(_) if has_ubuntu_pro_kernel(os) => "sudo pro enable realtime-kernel".to_owned(),
+        _ => FROM_SOURCE.to_owned(),
     }
+}
+
+/// True for the releases of Ubuntu that have a real-time kernel in Ubuntu Pro: long-term ones since 22.04.
+fn has_ubuntu_pro_kernel(os: &str) -> bool {
+    let Some(release) = os.strip_prefix("Ubuntu ").filter(|release| release.ends_with(" LTS")) else { return false };
+    version(release) >= Some((22, 4))
 }
 
 fn rt_throttling(context: &CheckContext) -> Finding {
@@ -212,7 +225,7 @@ fn timer_migration(context: &CheckContext) -> Finding {
         Ok((_, read)) if tickless.is_empty() => {
             ok(ID, "no CPU runs without a tick, so timers of running threads stay on their CPU", read)
         }
-        Ok((_, read)) => warn(ID, format!("timers of CPUs {tickless} may run on other CPUs"), read).because(
+        Ok((_, read)) => warn(ID, format!("timers of {} may run on other CPUs", tickless.in_words()), read).because(
             "The kernel may move timers of a nohz_full CPU to a housekeeping CPU, whose delays then add to those of the thread.",
             "echo 0 | sudo tee /proc/sys/kernel/timer_migration",
         ).until_boot(),
