@@ -156,6 +156,11 @@ pub(crate) fn initial_namespace(root: &Root, kind: &str) -> Option<bool> {
     Some(root.link(&format!("proc/self/ns/{kind}"))? == format!("{kind}:[{number}]"))
 }
 
+/// True if this process is known to run in a container.
+pub(crate) fn is_container(root: &Root) -> bool {
+    container(root).is_some_and(|kind| kind != "none")
+}
+
 /// The kind of container according to the marks of container managers.
 fn container_mark(root: &Root) -> Option<String> {
     if let Some(kind) = root.read("run/systemd/container").filter(|kind| !kind.is_empty()) {

@@ -471,3 +471,18 @@ fn the_command_for_a_real_time_kernel_is_one_of_this_machine() {
         assert!(remedy(os, "aarch64", "5.15.148-tegra").contains("of NVIDIA for this board"), "{os}");
     }
 }
+
+#[test]
+fn the_boot_loader_of_a_container_is_not_the_one_that_counts() {
+    let (_folder, root) = machine(&[
+        ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=0\"\n"),
+        ("usr/sbin/update-grub", ""),
+        ("proc/cmdline", "quiet"),
+    ]);
+    let steps = || tune::boot(&root, &"1".parse().unwrap()).unwrap().steps;
+    assert_eq!(steps()[1], "sudo update-grub");
+    put(&root, "run/.containerenv", "");
+    let arguments = "isolcpus=managed_irq,domain,1 nohz_full=1 rcu_nocbs=1 irqaffinity=0";
+    assert_eq!(steps()[0], format!("add to the kernel's arguments on the host, in its boot loader: {arguments}"));
+    assert_eq!(steps().len(), 2, "{:?}", steps());
+}

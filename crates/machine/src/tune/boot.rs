@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use serde::Serialize;
 
-use crate::{CpuList, Root, boot_arguments, cpus, irqbalance, kernel::Isolation, topology};
+use crate::{CpuList, Root, boot_arguments, cpus, irqbalance, kernel::Isolation, topology, virt};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -52,8 +52,11 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     Some(boot)
 }
 
-/// The lines of arguments in the files of boot loaders.
+/// The lines of arguments in the files of boot loaders. Those of a container are not the ones of its host.
 fn lines(root: &Root) -> Vec<String> {
+    if virt::is_container(root) {
+        return Vec::new();
+    }
     let lines = RefCell::new(Vec::new());
     for path in boot_files(root) {
         known_boot_lines(&path, &root.read(&path).unwrap_or_default(), |line| {
@@ -68,12 +71,15 @@ fn lines(root: &Root) -> Vec<String> {
 #[must_use]
 pub fn steps_for(root: &Root, arguments: String) -> Boot {
     let added = boot_arguments::words(&arguments);
-    let (loader, mut steps) = match found(root, &added) {
+    let is_container = virt::is_container(root);
+    let loader = if is_container { None } else { found(root, &added) };
+    let (loader, mut steps) = match loader {
         Some((loader, steps)) => (Some(loader), steps),
         None => {
             let cmdline = root.read("proc/cmdline").unwrap_or_default();
             let in_place_of = in_place_of(&cmdline, &added);
-            (None, vec![format!("add to the kernel's arguments in your boot loader{in_place_of}: {arguments}")])
+            let place = if is_container { "on the host, in its boot loader" } else { "in your boot loader" };
+            (None, vec![format!("add to the kernel's arguments {place}{in_place_of}: {arguments}")])
         }
     };
     steps.push("reboot; `punctual check` shows if they took effect".to_owned());
