@@ -117,7 +117,7 @@ pub enum ProveError {
         path: PathBuf,
     },
     /// The document is of another measurement, of other changes, or of another machine.
-    #[error("{} was started with {what}: start again without --resume, or name the folder of the other search with --dir DIR", path.display())]
+    #[error("{} was started with {what}: give the command of its start with --resume, start again without it, or name the folder of the other search with --dir DIR", path.display())]
     Other {
         /// The document.
         path: PathBuf,
