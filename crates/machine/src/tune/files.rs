@@ -112,11 +112,15 @@ pub fn without_effect(root: &Root, service: &Service) -> Option<String> {
     }
 }
 
+/// Services that change the same settings. The unit starts after them, so that its values remain. None of them may start
+/// after `multi-user.target`, which waits for the unit.
+const OTHERS: &str = "tuned.service cpupower.service cpufrequtils.service thermald.service irqbalance.service";
+
 /// The unit that runs a command at each boot, and the file that makes systemd start it.
 #[must_use]
 pub fn unit(command: &str) -> [NewFile; 2] {
     let unit = format!(
-        "{MARK}\n[Unit]\nDescription=Settings of this machine for real-time work\nAfter=sysinit.target\n\n[Service]\n\
+        "{MARK}\n[Unit]\nDescription=Settings of this machine for real-time work\nAfter=sysinit.target {OTHERS}\n\n[Service]\n\
          Type=oneshot\nRemainAfterExit=yes\nExecStart={command}\n"
     );
     let enabled = format!("{MARK}\n[Unit]\nWants=punctual-tune.service\n");
@@ -299,6 +303,8 @@ mod tests {
         let files = [first.to_vec(), vec![drop_in.clone()]].concat();
         assert_eq!(keep_files(&root, &files).unwrap(), KeptFiles::default());
         let text = root.read(&drop_in.path).unwrap();
+        let order = "After=sysinit.target tuned.service cpupower.service ";
+        assert!(first[0].text.contains(order), "{}", first[0].text);
         assert!(text.contains("CPUSchedulingPriority=70\nCPUAffinity=2-3\nLimitRTPRIO=95"), "{text}");
         let again = keep_files(&root, &unit("/usr/bin/punctual tune --yes --cpus 3")).unwrap();
         assert_eq!(again, KeptFiles { replaced: vec![UNIT.to_owned(), ENABLED.to_owned()], failed: Vec::new() });
