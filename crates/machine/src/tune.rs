@@ -330,6 +330,9 @@ pub enum PlanError {
     /// A setting that the user named cannot be changed here.
     #[error("{} cannot be changed: {}", .0.id, .0.reason)]
     NotHere(NotHere),
+    /// The list of CPUs for real-time work is empty.
+    #[error("the list of CPUs is empty: name at least one of {0}")]
+    NoCpus(CpuList),
     /// A CPU does not exist or is offline.
     #[error("{} not online here: see /sys/devices/system/cpu/online", cpus::with_verb(.0))]
     Cpus(CpuList),
@@ -364,6 +367,9 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     fn new(ops: &'a dyn SystemOps, root: &'a Root, need: &Need) -> Result<Self, PlanError> {
         let online = cpus::online_cpus(root);
+        if need.cpus.as_ref().is_some_and(CpuList::is_empty) {
+            return Err(PlanError::NoCpus(online));
+        }
         let missing = need.cpus.as_ref().map(|cpus| cpus.difference(&online)).unwrap_or_default();
         if !missing.is_empty() {
             return Err(PlanError::Cpus(missing));

@@ -486,3 +486,55 @@ fn the_boot_loader_of_a_container_is_not_the_one_that_counts() {
     assert_eq!(steps()[0], format!("add to the kernel's arguments on the host, in its boot loader: {arguments}"));
     assert_eq!(steps().len(), 2, "{:?}", steps());
 }
+
+#[test]
+fn reasons_and_remedies_are_those_of_the_case() {
+    let found = |files: &[(&str, &str)], id: &str| {
+        let (_folder, root) = machine(files);
+        finding(&root, id)
+    };
+    let thp = |modes| found(&[("sys/kernel/mm/transparent_hugepage/enabled", modes)], "memory.thp").title;
+    assert_eq!(thp("always [madvise] never"), "huge pages only on request");
+    assert_eq!(thp("always madvise [never]"), "no transparent huge pages");
+    let swap = |areas: &str| {
+        let text = format!("Filename Type Size Used Priority\n{areas}");
+        found(&[("proc/swaps", &text)], "memory.swap").why
+    };
+    assert!(swap("/dev/zram0 partition 1 0 100\n").contains("until it is decompressed"));
+    assert!(swap("/dev/zram0 partition 1 0 100\n/dev/sda2 partition 1 0 -2\n").contains("milliseconds for the disk"));
+    let guest = |vendor| {
+        let cpuinfo = ("proc/cpuinfo", "flags\t\t: fpu hypervisor\n");
+        found(&[cpuinfo, ("sys/class/dmi/id/sys_vendor", vendor)], "machine.hypervisor").remedy
+    };
+    assert!(guest("QEMU").ends_with(" (vcpupin of virsh)"));
+    assert!(guest("VMware, Inc.").ends_with(" to a CPU of its own"));
+    let timers = |tickless| {
+        let files = [("sys/devices/system/cpu/nohz_full", tickless), ("proc/sys/kernel/timer_migration", "1")];
+        found(&files, "kernel.timer_migration").title
+    };
+    assert_eq!(timers("1"), "timers of CPU 1 may run on other CPUs");
+    assert_eq!(timers("0-1"), "timers of CPUs 0-1 may run on other CPUs");
+}
+
+/// A process may raise its soft limit by itself.
+#[test]
+fn a_right_that_the_hard_limit_grants_needs_no_setup() {
+    let remedy = |limits: &str| {
+        let limits = format!("Limit Soft Hard Units\nMax realtime priority     {limits}\n");
+        let (_folder, root) =
+            machine(&[("proc/self/status", "CapEff:\t0000000000000000\n"), ("proc/self/limits", &limits)]);
+        let found = finding(&root, "rights.realtime");
+        assert_eq!(found.state, FindingState::Fail);
+        found.remedy
+    };
+    assert!(remedy("0 95").starts_with("ulimit -S -r 95   # in this shell\nsudo "), "{}", remedy("0 95"));
+    assert!(remedy("0 0").starts_with("sudo "), "{}", remedy("0 0"));
+}
+
+#[test]
+fn an_empty_list_of_cpus_is_refused() {
+    let (_folder, root) = machine(&[]);
+    let need = Need { cpus: Some("".parse().unwrap()), ..Need::default() };
+    let error = tune::plan(&root, &need).unwrap_err().to_string();
+    assert_eq!(error, "the list of CPUs is empty: name at least one of 0-1");
+}

@@ -35,9 +35,18 @@ fn hypervisor(context: &CheckContext) -> Finding {
         Some("none") => ok(ID, "no hypervisor", hypervisor_evidence(context)),
         Some(kind) => warn(ID, format!("virtual machine: {kind}"), hypervisor_evidence(context)).because(
             "The host can take the CPU away at any time, for milliseconds, and the guest cannot prevent it.",
-            "measure on the hardware itself, or on the host pin each virtual CPU to a CPU of its own (vcpupin of virsh)",
+            format!(
+                "measure on the hardware itself, or on the host pin each virtual CPU to a CPU of its own{}",
+                vcpupin(kind)
+            ),
         ),
     }
+}
+
+/// The command that pins virtual CPUs, in brackets, for hypervisors that libvirt manages; else nothing.
+fn vcpupin(kind: &str) -> &'static str {
+    let is_managed = ["kvm", "qemu", "xen", "unidentified"].iter().any(|managed| kind.starts_with(managed));
+    if is_managed { " (vcpupin of virsh)" } else { "" }
 }
 
 pub(super) fn hypervisor_evidence(context: &CheckContext) -> String {
@@ -59,11 +68,11 @@ const STEAL_LIMIT: f64 = 0.001;
 fn steal(context: &CheckContext) -> Finding {
     const ID: &str = "machine.steal";
     const PATH: &str = "proc/stat";
-    match context.machine.hypervisor.as_deref() {
+    let kind = match context.machine.hypervisor.as_deref() {
         None => return unknown(ID, "hypervisor not readable", context.evidence("sys/class/dmi/id/sys_vendor")),
         Some("none") => return not_applicable(ID, "no hypervisor", hypervisor_evidence(context)),
-        Some(_) => {}
-    }
+        Some(kind) => kind,
+    };
     // user nice system idle iowait irq softirq steal; guest time is contained in user time.
     let stat = context.root.read(PATH).unwrap_or_default();
     let times = stat.lines().next().and_then(|line| line.strip_prefix("cpu "));
@@ -83,7 +92,10 @@ fn steal(context: &CheckContext) -> Finding {
     }
     warn(ID, title, read).because(
         "A virtual CPU stands still meanwhile, mostly for milliseconds at a time.",
-        "give each virtual CPU a CPU of its own on the host (vcpupin of virsh), or choose an instance with dedicated CPUs",
+        format!(
+            "give each virtual CPU a CPU of its own on the host{}, or choose an instance with dedicated CPUs",
+            vcpupin(kind)
+        ),
     )
 }
 

@@ -44,12 +44,11 @@ fn swap(context: &CheckContext) -> Finding {
     if areas.is_empty() {
         return ok(ID, "no swap", format!("/{PATH}: no entry"));
     }
-    warn(ID, "swap is on", evidence(PATH, &areas.join(", ")))
-        .because(
-            "A thread whose memory was swapped out waits milliseconds for the disk; only locked memory is safe.",
-            "sudo swapoff -a",
-        )
-        .until_boot()
+    let why = match areas.iter().all(|area| area.starts_with("/dev/zram")) {
+        true => "A thread whose memory was swapped out waits until it is decompressed; only locked memory is safe.",
+        false => "A thread whose memory was swapped out waits milliseconds for the disk; only locked memory is safe.",
+    };
+    warn(ID, "swap is on", evidence(PATH, &areas.join(", "))).because(why, "sudo swapoff -a").until_boot()
 }
 
 fn thp(context: &CheckContext) -> Finding {
@@ -64,9 +63,8 @@ fn thp(context: &CheckContext) -> Finding {
                 )
                 .until_boot()
         }
-        Ok(modes) if modes.contains("[madvise]") || modes.contains("[never]") => {
-            ok(ID, "huge pages only on request", evidence(PATH, &modes))
-        }
+        Ok(modes) if modes.contains("[madvise]") => ok(ID, "huge pages only on request", evidence(PATH, &modes)),
+        Ok(modes) if modes.contains("[never]") => ok(ID, "no transparent huge pages", evidence(PATH, &modes)),
         Ok(modes) => unknown(ID, "unknown mode of huge pages", evidence(PATH, &modes)),
         Err(Unreadable::Absent) if context.root.exists("sys/kernel") => {
             not_applicable(ID, "this kernel has no transparent huge pages", without(PATH, Unreadable::Absent))

@@ -40,7 +40,13 @@ fn realtime(context: &CheckContext) -> Finding {
         (_, Some("unlimited")) => ok(ID, "may use real-time priorities (RLIMIT_RTPRIO)", granted.evidence),
         (Some(false), Some("0")) => fail(ID, "may not use real-time priorities", granted.evidence).because(
             "Without one, the measuring thread is scheduled like all others: the results say nothing about real-time threads.",
-            if context.in_container() { "start the container with --cap-add=SYS_NICE --ulimit rtprio=99" } else { RIGHTS },
+            match granted.hard_limit.filter(|limit| limit.parse::<u8>().is_ok_and(|limit| limit > 0)) {
+                Some(limit) => format!("ulimit -S -r {limit}   # in this shell\n{RIGHTS}"),
+                None if context.in_container() => {
+                    "start the container with --cap-add=SYS_NICE --ulimit rtprio=99".to_owned()
+                }
+                None => RIGHTS.to_owned(),
+            },
         ).permanent(),
         (_, Some(limit)) if limit != "0" => {
             ok(ID, format!("may use real-time priorities up to {limit} (RLIMIT_RTPRIO)"), granted.evidence)
@@ -108,6 +114,8 @@ fn memlock(context: &CheckContext) -> Finding {
 struct Granted {
     capable: Option<bool>,
     soft_limit: Option<String>,
+    /// The process may raise its soft limit to it.
+    hard_limit: Option<String>,
     evidence: String,
 }
 
@@ -122,7 +130,8 @@ impl Granted {
 
         let limits = context.root.text_if(LIMITS, |text| text.contains("Max ")).unwrap_or_default();
         let values = limits.lines().find_map(|line| line.strip_prefix(limit));
-        let soft_limit = values.and_then(|values| values.split_whitespace().next()).map(str::to_owned);
+        let mut values = values.unwrap_or_default().split_whitespace().map(str::to_owned);
+        let (soft_limit, hard_limit) = (values.next(), values.next());
 
         let mut seen = match effective {
             Some(effective) => evidence(STATUS, &format!("CapEff: {effective}")),
@@ -135,6 +144,6 @@ impl Granted {
             Some(value) => format!(", {}", evidence(LIMITS, &format!("{limit}: {value}"))),
             None => format!(", /{LIMITS}: no {limit}"),
         };
-        Self { capable, soft_limit, evidence: seen }
+        Self { capable, soft_limit, hard_limit, evidence: seen }
     }
 }
