@@ -525,7 +525,7 @@ pub(crate) fn read_all(root: &Root) {
             let _ = firmware(root, &plan);
         }
         for id in DEFINITIONS.iter().map(|definition| definition.id) {
-            // Those that need a value read nothing without one.
+            // Without a value, these settings read nothing.
             let value = match id {
                 "cpu.frequency" => Some("max".to_owned()),
                 "irq.priority" => Some("50".to_owned()),

@@ -225,7 +225,7 @@ fn idle_states(context: &CheckContext) -> Finding {
 fn smt(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.smt";
     const WHY: &str = "Threads on the sibling take execution units and cache from the measured CPU at any time.";
-    /// States in which the kernel refuses to switch SMT off.
+    /// In these states, the kernel refuses to switch SMT off.
     const REFUSING: [&str; 3] = ["notimplemented", "notsupported", "forceoff"];
     let (active, control) = (format!("{CPU}/smt/active"), format!("{CPU}/smt/control"));
     let list = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/thread_siblings_list");

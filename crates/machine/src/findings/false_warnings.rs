@@ -218,6 +218,9 @@ fn cpus_without_a_tick_are_isolated_as_a_whole() {
 }
 
 /// The kernel answers `Operation not permitted` to a policy that it was told to leave to the firmware.
+}
+
+/// While it leaves ASPM to the firmware, the kernel answers `Operation not permitted` to each policy.
 #[test]
 fn links_that_the_kernel_leaves_to_the_firmware_are_not_changed() {
     const POLICY: &str = "sys/module/pcie_aspm/parameters/policy";
