@@ -38,6 +38,8 @@ const SWITCH: OldValue = OldValue::Number(0, 1);
 
 /// The effect of a value of the user that is not known to have the effect of the setting.
 const AS_ASKED: &str = "as you asked";
+/// The risk of such a value.
+const UNKNOWN_RISK: &str = "not known for this value";
 
 /// The values of a setting that have its effect. The default always has it.
 #[derive(Debug, Clone, Copy)]
@@ -99,8 +101,11 @@ impl Definition {
         if let Some(write) = writes.iter().find(|write| is_read_only(context, write)) {
             return Err(WhyNot::ReadOnly(write.target.clone()));
         }
-        let effect = if self.effect_of.includes(value, &writes) { self.effect } else { AS_ASKED };
-        let Self { id, name, risk, source, .. } = *self;
+        let (effect, risk) = match self.effect_of.includes(value, &writes) {
+            true => (self.effect, self.risk),
+            false => (AS_ASKED, UNKNOWN_RISK),
+        };
+        let Self { id, name, source, .. } = *self;
         Ok(Setting { id, name, writes, effect, risk, lasts: Lasts::UntilBoot, source })
     }
 
@@ -650,8 +655,8 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "settings of a network card",
         finding: None,
         values: "INTERFACE:SETTINGS as for --nic: eth0:coalesce=0,eee=off",
-        effect: "frames are reported at once",
-        effect_of: EffectOf::Values(&[]),
+        effect: AS_ASKED,
+        effect_of: EffectOf::AllValues,
         risk: "more interrupts; some drivers reset the link",
         source: "ethtool(8)",
         is_on_request: true,

@@ -1118,6 +1118,8 @@ fn an_effect_is_promised_only_for_values_that_have_it() {
     let effect = |text: &str| {
         let settings = chosen_with(&*fake, &[text.parse().unwrap()], Some(&"1".parse().unwrap())).unwrap();
         assert!(!settings[0].is_right(), "{text}");
+        let has_risk = settings[0].risk == definition(settings[0].id).unwrap().risk;
+        assert_eq!(has_risk, settings[0].effect != "as you asked", "{text}");
         settings[0].effect
     };
     for (value, other) in [
