@@ -217,9 +217,6 @@ fn cpus_without_a_tick_are_isolated_as_a_whole() {
     assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=3 nohz_full=3 rcu_nocbs=3`");
 }
 
-/// The kernel answers `Operation not permitted` to a policy that it was told to leave to the firmware.
-}
-
 /// While it leaves ASPM to the firmware, the kernel answers `Operation not permitted` to each policy.
 #[test]
 fn links_that_the_kernel_leaves_to_the_firmware_are_not_changed() {
@@ -256,7 +253,7 @@ fn watchdogs_that_leave_the_isolated_cpus_are_no_fault() {
     let (_folder, root) = machine(&[
         ("proc/sys/kernel/nmi_watchdog", "0"),
         ("proc/sys/kernel/soft_watchdog", "1"),
-        ("sys/devices/system/cpu/isolated", ""),
+        ("sys/devices/system/cpu/isolated", "\n"),
         (MASK, "0-1"),
     ]);
     let judged = || {
@@ -269,6 +266,10 @@ fn watchdogs_that_leave_the_isolated_cpus_are_no_fault() {
     let everywhere = "watchdogs interrupt each CPU: soft".to_owned();
     let off = "echo 0 | sudo tee /proc/sys/kernel/soft_watchdog".to_owned();
     assert_eq!(judged(), (everywhere.clone(), off.clone(), vec!["kernel.watchdog 0".to_owned()]));
+    // Without isolated CPUs, those that somebody left out count.
+    put(&root, MASK, "0");
+    assert_eq!(judged(), ("no watchdog interrupts CPU 1".to_owned(), String::new(), Vec::new()));
+    put(&root, MASK, "0-1");
     put(&root, "sys/devices/system/cpu/isolated", "1");
     let away = (
         "watchdogs interrupt CPU 1: soft".to_owned(),

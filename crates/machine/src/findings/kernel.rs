@@ -427,15 +427,18 @@ fn watchdogs(context: &CheckContext) -> Finding {
     let names = on.iter().map(|(path, _)| if *path == HARD { "hard (NMI)" } else { "soft" });
     let names = names.collect::<Vec<_>>().join(" and ");
     // The kernel leaves out the CPUs of nohz_full by default.
-    if let Ok(watched) = cpus::read_list(context.root, cpus::WATCHDOGS)
-        && !context.isolated().is_empty()
-    {
+    if let Ok(watched) = cpus::read_list(context.root, cpus::WATCHDOGS) {
         let read = evidence(cpus::WATCHDOGS, &watched.to_string());
-        let (hit, others) = (watched.intersection(context.isolated()), watched.difference(context.isolated()));
-        if hit.is_empty() {
-            return ok(ID, format!("no watchdog interrupts {}", context.isolated().in_words()), read);
+        // Without isolated CPUs, those that were left out are meant for real-time work.
+        let meant = match context.isolated().is_empty() {
+            true => context.online().difference(&watched),
+            false => context.isolated().clone(),
+        };
+        let (hit, others) = (watched.intersection(&meant), watched.difference(&meant));
+        if hit.is_empty() && !meant.is_empty() {
+            return ok(ID, format!("no watchdog interrupts {}", meant.in_words()), read);
         }
-        if !others.is_empty() {
+        if !hit.is_empty() && !others.is_empty() {
             return warn(ID, format!("watchdogs interrupt {}: {names}", hit.in_words()), read)
                 .because(WHY, format!("echo {others} | sudo tee /{}", cpus::WATCHDOGS))
                 .until_boot();

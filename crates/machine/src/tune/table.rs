@@ -443,9 +443,17 @@ pub const DEFINITIONS: &[Definition] = &[
         files: &WATCHDOGS,
         expects: SWITCH,
         find: |context, value| {
-            if !context.is_named && !context.freed.is_empty() && context.root.exists(cpus::WATCHDOGS) {
-                let text = "the watchdogs leave the CPUs for real-time work instead: see kernel.watchdog_cpus";
-                return Err(WhyNot::Here(text.to_owned()));
+            if !context.is_named
+                && let Ok(watched) = cpus::read_list(context.root, cpus::WATCHDOGS)
+            {
+                let left = context.online.difference(&watched);
+                if !context.freed.is_empty() {
+                    let text = "the watchdogs leave the CPUs for real-time work instead: see kernel.watchdog_cpus";
+                    return Err(WhyNot::Here(text.to_owned()));
+                }
+                if !left.is_empty() && !context.is_all_named {
+                    return Err(WhyNot::Here(format!("the watchdogs leave {} already", left.in_words())));
+                }
             }
             let wanted = if switch(value, false)? { "1" } else { "0" };
             let mut paths = WATCHDOGS.map(str::to_owned).to_vec();
