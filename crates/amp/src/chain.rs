@@ -1,7 +1,7 @@
 //! The signal chain from the guitar to the loudspeaker: one audio thread plays it, another thread controls it.
 //!
-//! The stages in order: measuring the input (level, tuner, key signal of the gate) and input gain; one model, or two in
-//! series or in parallel; gate; tone; cabinet; removal of offsets; output gain; limiter. Everything between the models
+//! The stages in order: measuring the input (level, tuner, key signal of the gate) and input gain; drive; one model, or
+//! two in series or in parallel; gate; tone; cabinet; removal of offsets; output gain; limiter. Everything between the models
 //! and the limiter is linear, so the gain that normalises a model's level can be applied directly after the model.
 //!
 //! Stages that are switched off continue to compute: the time per block stays the same, and a stage that is switched on
@@ -13,11 +13,14 @@ mod controls;
 mod crossfade;
 mod dc;
 mod delay;
+mod drive;
 mod exchange;
 mod gains;
 mod gate;
 mod limiter;
 mod meters;
+mod one_pole;
+mod oversampling;
 mod parameter;
 mod settings;
 mod smooth;
@@ -38,6 +41,7 @@ use self::{
     crossfade::Crossfade,
     dc::DcBlock,
     delay::Delay,
+    drive::Drive,
     gains::Gains,
     gate::Gate,
     limiter::Limiter,
@@ -63,6 +67,7 @@ pub struct Chain {
     settings: Settings,
     queues: AudioQueues,
     metering: MeterWriter,
+    drive: Drive,
     models: [Crossfade<Amplifier>; 2],
     /// The dry input with the delay of the models, for switching them off.
     bypass: Delay,
@@ -95,6 +100,7 @@ impl Chain {
             settings: settings.clone(),
             queues,
             metering,
+            drive: Drive::new(rate),
             models: parts.models.map(|model| Crossfade::new(model.map(Box::new), rate)),
             bypass: Delay::new(rate),
             cabinet: Crossfade::new(parts.cabinet.map(Box::new), rate),
@@ -191,6 +197,7 @@ impl Chain {
         };
         let settings = &self.settings;
         self.gains.apply_settings(settings, second, at_once);
+        self.drive.apply_settings(settings, at_once);
         self.gate.set(settings.get(Parameter::GateThreshold), settings.get(Parameter::GateRelease));
         self.tone.set(Self::tone_of(settings));
         self.set_model_gains(at_once);

@@ -130,10 +130,7 @@ impl Amplifier {
     /// Sets the gains before and after the model, dB, immediately or with ramps.
     pub(super) fn set_gains(&mut self, (before, after): (f32, f32), at_once: bool) {
         for (gain, db) in [(&mut self.input_gain, before), (&mut self.output_gain, after)] {
-            match at_once {
-                true => gain.set_now(db_to_gain(db)),
-                false => gain.set(db_to_gain(db)),
-            }
+            gain.change_to(db_to_gain(db), at_once);
         }
     }
 }

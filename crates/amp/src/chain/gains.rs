@@ -11,6 +11,7 @@ pub struct Gains {
     pub parallel: Smooth,
     /// Shares of the models in their sum.
     pub shares: [Smooth; 2],
+    pub drive_on: Smooth,
     pub models_on: Smooth,
     pub gate_on: Smooth,
     pub tone_on: Smooth,
@@ -29,6 +30,7 @@ impl Gains {
             input: gain(),
             parallel: gain(),
             shares: [gain(), gain()],
+            drive_on: gain(),
             models_on: gain(),
             gate_on: gain(),
             tone_on: gain(),
@@ -51,6 +53,7 @@ impl Gains {
             (&mut self.parallel, f32::from(settings.is_parallel())),
             (first_share, 1.0 - second),
             (second_share, second),
+            (&mut self.drive_on, on(Parameter::DriveOn)),
             (&mut self.models_on, on(Parameter::ModelsOn)),
             (&mut self.gate_on, on(Parameter::GateOn)),
             (&mut self.tone_on, on(Parameter::ToneOn)),
@@ -62,10 +65,7 @@ impl Gains {
             (&mut self.ceiling, gain(Parameter::Ceiling)),
         ];
         for (value, target) in all {
-            match at_once {
-                true => value.set_now(target),
-                false => value.set(target),
-            }
+            value.change_to(target, at_once);
         }
     }
 }

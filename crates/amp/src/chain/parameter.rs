@@ -41,6 +41,9 @@ const fn db(least: f32, most: f32) -> ValueKind {
     ValueKind::Knob { least, most, unit: "dB" }
 }
 
+/// A number from 0 to 1.
+const SHARE: ValueKind = ValueKind::Knob { least: 0.0, most: 1.0, unit: "" };
+
 macro_rules! parameters {
     ($($(#[doc = $about:literal])+ $variant:ident: $name:literal, $kind:expr, $default:literal;)+) => {
         /// A parameter that can be set while playing.
@@ -79,12 +82,22 @@ parameters! {
     GateThreshold: "gate.threshold_db", db(-100.0, 0.0), -65.0;
     /// Time in which the gate closes to -60 dB, after the input was below the threshold for 30 ms.
     GateRelease: "gate.release_ms", ValueKind::Knob { least: 5.0, most: 2000.0, unit: "ms" }, 100.0;
+    /// The drive pedal before the models: a soft clipper with tone and level.
+    DriveOn: "drive.on", ValueKind::Switch, 0.0;
+    /// Gain before the clipper.
+    DriveGain: "drive.gain_db", db(0.0, 50.0), 20.0;
+    /// Cutoff of the high-pass filter before the clipper; keeps low strings from covering the others.
+    DriveLowCut: "drive.low_cut_hz", ValueKind::Knob { least: 20.0, most: 1000.0, unit: "Hz" }, 100.0;
+    /// Cutoff of the low-pass filter after the clipper: 500 Hz at 0, 4.6 kHz at 0.6, no filter at 1.
+    DriveTone: "drive.tone", SHARE, 0.6;
+    /// Level of the clipped signal, relative to full scale.
+    DriveLevel: "drive.level_db", db(-40.0, 20.0), -12.0;
     /// The models; off passes the input through.
     ModelsOn: "amp.on", ValueKind::Switch, 1.0;
     /// Two models in series or in parallel.
     Routing: "amp.routing", ValueKind::Choice(&["series", "parallel"]), 0.0;
     /// Share of the second model in parallel routing.
-    Mix: "amp.mix", ValueKind::Knob { least: 0.0, most: 1.0, unit: "" }, 0.5;
+    Mix: "amp.mix", SHARE, 0.5;
     /// The three tone controls.
     ToneOn: "tone.on", ValueKind::Switch, 1.0;
     /// Low shelf at 120 Hz.

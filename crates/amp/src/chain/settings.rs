@@ -43,8 +43,14 @@ impl Settings {
     }
 
     /// The parameters that are 0 while everything but output gain, removal of offsets and limiter is bypassed.
-    pub const BYPASSED: [Parameter; 5] =
-        [Parameter::InputGain, Parameter::GateOn, Parameter::ModelsOn, Parameter::ToneOn, Parameter::CabinetOn];
+    pub const BYPASSED: [Parameter; 6] = [
+        Parameter::InputGain,
+        Parameter::GateOn,
+        Parameter::DriveOn,
+        Parameter::ModelsOn,
+        Parameter::ToneOn,
+        Parameter::CabinetOn,
+    ];
 
     /// These settings with everything bypassed but output gain, removal of offsets and limiter, so that the guitar sounds
     /// as it enters and the volume stays as it was set.

@@ -33,6 +33,14 @@ impl Smooth {
         (self.now, self.target, self.left) = (value, value, 0);
     }
 
+    /// Sets the value immediately or with a ramp.
+    pub fn change_to(&mut self, target: f32, at_once: bool) {
+        match at_once {
+            true => self.set_now(target),
+            false => self.set(target),
+        }
+    }
+
     /// True during a ramp.
     pub fn is_ramping(&self) -> bool {
         self.left > 0

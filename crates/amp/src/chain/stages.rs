@@ -27,6 +27,7 @@ impl Chain {
         self.sanitize_and_meter(signal);
         self.gate.listen(signal, gate);
         self.gains.input.apply([signal]);
+        bypassable(&mut self.gains.drive_on, [&mut *signal], |[signal]| self.drive.process(signal));
         self.amplify(signal);
         for (sample, gate) in signal.iter_mut().zip(&*gate) {
             *sample *= 1.0 + self.gains.gate_on.next() * (gate - 1.0);

@@ -104,6 +104,7 @@ fn block_sizes_do_not_change_the_output_bits() {
         (Parameter::InputCalibrated, 1.0),
         (Parameter::GateOn, 1.0),
         (Parameter::GateThreshold, -30.0),
+        (Parameter::DriveOn, 1.0),
         (Parameter::Routing, 1.0),
         (Parameter::Bass, 4.0),
         (Parameter::Middle, -3.0),
@@ -121,7 +122,7 @@ fn block_sizes_do_not_change_the_output_bits() {
     };
     let whole = rendered(&[input.len()]);
     assert!(rms(&whole[0]) > 1e-3 && whole[0] != whole[1]);
-    for lengths in [&[1][..], &[16], &[64], &[63, 2, 1], &[1024, 7]] {
+    for lengths in [&[1][..], &[16], &[64], &[63, 2, 1], &[128], &[1000], &[1024, 7]] {
         assert!(rendered(lengths) == whole, "{lengths:?}");
     }
 }
@@ -255,9 +256,10 @@ fn models_and_cabinets_are_replaced_without_a_click() {
 
 #[test]
 fn bypass_passes_the_guitar_through_without_a_click() {
-    use Parameter::{Bass, DcBlockOn, GateOn, InputGain, OutputGain};
+    use Parameter::{Bass, DcBlockOn, DriveOn, GateOn, InputGain, OutputGain};
     let input: Vec<f32> = (0..48_000).map(|n| 0.1 * (n as f32 * 0.005).sin()).collect();
-    let playing = settings(&[(InputGain, 6.0), (GateOn, 1.0), (Bass, 6.0), (DcBlockOn, 0.0), (OutputGain, -6.0)]);
+    let playing =
+        settings(&[(InputGain, 6.0), (GateOn, 1.0), (DriveOn, 1.0), (Bass, 6.0), (DcBlockOn, 0.0), (OutputGain, -6.0)]);
     let model = Some(amplifier("wn_a1_nano.nam"));
     let (mut chain, mut controls) = new(&playing, [model, None], Some(&ir(4, 64, 1).normalised()));
     let [left, right] = play_with(&mut chain, &input, &[64], |at| {
@@ -474,4 +476,28 @@ fn the_tuner_receives_the_input() {
     let pitch = pitch.expect("a note");
     assert_eq!((pitch.note, pitch.octave), ("A", 2));
     assert!(pitch.cents.abs() < 1.0, "{pitch:?}");
+}
+
+/// The energy of the output of a chain without models, in which only `parameter` is switched on and off, above that of
+/// the sound itself: the second difference of a low sine is small, that of a click is large.
+fn switching_energy(parameter: Parameter, values: &[(Parameter, f32)]) -> f32 {
+    let input: Vec<f32> = (0..96_000).map(|n| 0.1 * (n as f32 * 0.005).sin()).collect();
+    let (mut chain, mut controls) = new(&settings(values), [None, None], None);
+    let [left, _] = play_with(&mut chain, &input, &[64], |at| {
+        if at > 24_000 && at.is_multiple_of(64 * 75) {
+            controls.set(parameter, (at / (64 * 75) % 2) as f32).unwrap();
+        }
+    });
+    let bend = |samples: &[f32]| {
+        samples.windows(3).map(|part| (part[0] - 2.0 * part[1] + part[2]).powi(2)).sum::<f32>()
+            / largest(samples).powi(2)
+    };
+    bend(&left[24_000..])
+}
+
+#[test]
+fn effects_are_switched_without_a_click() {
+    // A switch without a ramp would cost the square of its step: 0.1 or more for each of 15 changes.
+    let drive = switching_energy(Parameter::DriveOn, &[(Parameter::DriveGain, 30.0), (Parameter::DriveTone, 1.0)]);
+    assert!(drive < 1e-3, "{drive:e}");
 }
