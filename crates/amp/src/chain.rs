@@ -1,7 +1,8 @@
 //! The signal chain from the guitar to the loudspeaker: one audio thread plays it, another thread controls it.
 //!
 //! The stages in order: measuring the input (level, tuner, key signal of the gate) and input gain; drive; one model, or
-//! two in series or in parallel; gate; tone; cabinet; removal of offsets; output gain; limiter. Everything between the models
+//! two in series or in parallel; gate; tone; cabinet; removal of offsets; delay; output gain;
+//! limiter. Everything between the models
 //! and the limiter is linear, so the gain that normalises a model's level can be applied directly after the model.
 //!
 //! Stages that are switched off continue to compute: the time per block stays the same, and a stage that is switched on
@@ -14,6 +15,7 @@ mod crossfade;
 mod dc;
 mod delay;
 mod drive;
+mod echo;
 mod exchange;
 mod gains;
 mod gate;
@@ -25,6 +27,7 @@ mod parameter;
 mod settings;
 mod smooth;
 mod stages;
+mod tap;
 mod tone;
 
 pub use self::{
@@ -42,6 +45,7 @@ use self::{
     dc::DcBlock,
     delay::Delay,
     drive::Drive,
+    echo::Echo,
     gains::Gains,
     gate::Gate,
     limiter::Limiter,
@@ -75,6 +79,7 @@ pub struct Chain {
     gate: Gate,
     tone: Tone,
     dc: [DcBlock; 2],
+    echo: Echo,
     limiter: Limiter,
     gains: Gains,
 }
@@ -107,6 +112,7 @@ impl Chain {
             gate: Gate::new(rate),
             tone: Tone::new(rate, Self::tone_of(settings)),
             dc: [DcBlock::new(rate), DcBlock::new(rate)],
+            echo: Echo::new(rate),
             limiter: Limiter::new(rate),
             gains: Gains::new(rate),
         };
@@ -198,6 +204,7 @@ impl Chain {
         let settings = &self.settings;
         self.gains.apply_settings(settings, second, at_once);
         self.drive.apply_settings(settings, at_once);
+        self.echo.apply_settings(settings, at_once);
         self.gate.set(settings.get(Parameter::GateThreshold), settings.get(Parameter::GateRelease));
         self.tone.set(Self::tone_of(settings));
         self.set_model_gains(at_once);

@@ -1,7 +1,7 @@
 //! A delay that aligns a signal with a resampled model: the other model in parallel, or the dry input while the models
 //! are switched off.
 
-use super::smooth::Smooth;
+use super::tap::Tap;
 
 /// Maximum delay, frames: more than that of two models in series that are resampled at a ratio of 64 to 1, the largest
 /// supported one.
@@ -12,53 +12,26 @@ const MAX_FRAMES: usize = 8192;
 pub struct Delay {
     ring: Vec<f32>,
     position: usize,
-    frames: usize,
-    /// Delay before the last change, and the progress of the fade from it.
-    previous: usize,
-    fade: Smooth,
-    target: usize,
+    frames: Tap<usize>,
 }
 
 impl Delay {
     pub fn new(rate_hz: f32) -> Self {
-        Self {
-            ring: vec![0.0; MAX_FRAMES],
-            position: 0,
-            frames: 0,
-            previous: 0,
-            fade: Smooth::new(1.0, rate_hz),
-            target: 0,
-        }
+        Self { ring: vec![0.0; MAX_FRAMES], position: 0, frames: Tap::new(0, rate_hz) }
     }
 
     /// Sets the delay, immediately or with a fade.
     pub fn set(&mut self, frames: usize, at_once: bool) {
-        self.target = frames.min(MAX_FRAMES - 1);
-        if at_once {
-            (self.frames, self.previous) = (self.target, self.target);
-            self.fade.set_now(1.0);
-        }
+        self.frames.set(frames.min(MAX_FRAMES - 1), at_once);
     }
 
     pub fn process(&mut self, samples: &mut [f32]) {
+        let Self { ring, position, frames } = self;
         for sample in samples {
-            if self.target != self.frames && !self.fade.is_ramping() {
-                (self.previous, self.frames) = (self.frames, self.target);
-                self.fade.set_now(0.0);
-                self.fade.set(1.0);
-            }
-            self.ring[self.position] = *sample;
-            *sample = self.ago(self.frames);
-            if self.fade.is_ramping() {
-                let previous = self.ago(self.previous);
-                *sample = previous + self.fade.next() * (*sample - previous);
-            }
-            self.position = (self.position + 1) % MAX_FRAMES;
+            ring[*position] = *sample;
+            [*sample] = frames.read(|frames| [ring[(*position + MAX_FRAMES - frames) % MAX_FRAMES]]);
+            *position = (*position + 1) % MAX_FRAMES;
         }
-    }
-
-    fn ago(&self, frames: usize) -> f32 {
-        self.ring[(self.position + MAX_FRAMES - frames) % MAX_FRAMES]
     }
 }
 

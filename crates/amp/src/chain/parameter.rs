@@ -110,6 +110,16 @@ parameters! {
     CabinetOn: "cabinet.on", ValueKind::Switch, 1.0;
     /// Gain of the cabinet.
     CabinetGain: "cabinet.gain_db", db(-40.0, 40.0), 0.0;
+    /// The delay: echoes of the cabinet's output.
+    DelayOn: "delay.on", ValueKind::Switch, 0.0;
+    /// Time between echoes.
+    DelayTime: "delay.time_ms", ValueKind::Knob { least: 1.0, most: 2000.0, unit: "ms" }, 350.0;
+    /// Level of each echo relative to the one before it.
+    DelayFeedback: "delay.feedback", ValueKind::Knob { least: 0.0, most: 0.95, unit: "" }, 0.35;
+    /// Share of the echoes in the output.
+    DelayMix: "delay.mix", SHARE, 0.25;
+    /// Cutoff of the low-pass filter that every echo passes once more: 500 Hz at 0, 4.6 kHz at 0.6, no filter at 1.
+    DelayTone: "delay.tone", SHARE, 0.6;
     /// Removes constant offsets (high-pass filter at 8 Hz).
     DcBlockOn: "output.dc_block", ValueKind::Switch, 1.0;
     /// Output level of a model: raw, -18 dB RMS for its trainer's signal, or calibrated in dBu; needs levels in the

@@ -43,13 +43,14 @@ impl Settings {
     }
 
     /// The parameters that are 0 while everything but output gain, removal of offsets and limiter is bypassed.
-    pub const BYPASSED: [Parameter; 6] = [
+    pub const BYPASSED: [Parameter; 7] = [
         Parameter::InputGain,
         Parameter::GateOn,
         Parameter::DriveOn,
         Parameter::ModelsOn,
         Parameter::ToneOn,
         Parameter::CabinetOn,
+        Parameter::DelayOn,
     ];
 
     /// These settings with everything bypassed but output gain, removal of offsets and limiter, so that the guitar sounds

@@ -108,6 +108,7 @@ impl Chain {
 
     fn finish(&mut self, left: &mut [f32], right: &mut [f32]) {
         self.block_dc(left, right);
+        bypassable(&mut self.gains.delay_on, [&mut *left, &mut *right], |[left, right]| self.echo.process(left, right));
         self.gains.output.apply([left, right]);
         self.clip(left);
         self.clip(right);

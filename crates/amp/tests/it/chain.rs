@@ -109,6 +109,8 @@ fn block_sizes_do_not_change_the_output_bits() {
         (Parameter::Bass, 4.0),
         (Parameter::Middle, -3.0),
         (Parameter::Treble, 5.0),
+        (Parameter::DelayOn, 1.0),
+        (Parameter::DelayTime, 10.003),
         (Parameter::OutputGain, 9.0),
     ] {
         all.set(parameter, value).unwrap();
@@ -256,10 +258,17 @@ fn models_and_cabinets_are_replaced_without_a_click() {
 
 #[test]
 fn bypass_passes_the_guitar_through_without_a_click() {
-    use Parameter::{Bass, DcBlockOn, DriveOn, GateOn, InputGain, OutputGain};
+    use Parameter::{Bass, DcBlockOn, DelayOn, DriveOn, GateOn, InputGain, OutputGain};
     let input: Vec<f32> = (0..48_000).map(|n| 0.1 * (n as f32 * 0.005).sin()).collect();
-    let playing =
-        settings(&[(InputGain, 6.0), (GateOn, 1.0), (DriveOn, 1.0), (Bass, 6.0), (DcBlockOn, 0.0), (OutputGain, -6.0)]);
+    let playing = settings(&[
+        (InputGain, 6.0),
+        (GateOn, 1.0),
+        (DriveOn, 1.0),
+        (Bass, 6.0),
+        (DcBlockOn, 0.0),
+        (DelayOn, 1.0),
+        (OutputGain, -6.0),
+    ]);
     let model = Some(amplifier("wn_a1_nano.nam"));
     let (mut chain, mut controls) = new(&playing, [model, None], Some(&ir(4, 64, 1).normalised()));
     let [left, right] = play_with(&mut chain, &input, &[64], |at| {
@@ -499,5 +508,6 @@ fn switching_energy(parameter: Parameter, values: &[(Parameter, f32)]) -> f32 {
 fn effects_are_switched_without_a_click() {
     // A switch without a ramp would cost the square of its step: 0.1 or more for each of 15 changes.
     let drive = switching_energy(Parameter::DriveOn, &[(Parameter::DriveGain, 30.0), (Parameter::DriveTone, 1.0)]);
-    assert!(drive < 1e-3, "{drive:e}");
+    let delay = switching_energy(Parameter::DelayOn, &[(Parameter::DelayMix, 0.5), (Parameter::DelayTime, 300.0)]);
+    assert!(drive < 1e-3 && delay < 1e-3, "{drive:e} {delay:e}");
 }
