@@ -1,8 +1,8 @@
 //! The signal chain from the guitar to the loudspeaker: one audio thread plays it, another thread controls it.
 //!
 //! The stages in order: measuring the input (level, tuner, key signal of the gate) and input gain; drive; one model, or
-//! two in series or in parallel; gate; tone; cabinet; removal of offsets; delay; output gain;
-//! limiter. Everything between the models
+//! two in series or in parallel; gate; tone; cabinet; removal of offsets; delay; reverb; output
+//! gain; limiter. Everything between the models
 //! and the limiter is linear, so the gain that normalises a model's level can be applied directly after the model.
 //!
 //! Stages that are switched off continue to compute: the time per block stays the same, and a stage that is switched on
@@ -24,6 +24,7 @@ mod meters;
 mod one_pole;
 mod oversampling;
 mod parameter;
+mod reverb;
 mod settings;
 mod smooth;
 mod stages;
@@ -50,6 +51,7 @@ use self::{
     gate::Gate,
     limiter::Limiter,
     meters::MeterWriter,
+    reverb::Reverb,
     stages::BLOCK,
     tone::Tone,
 };
@@ -80,6 +82,7 @@ pub struct Chain {
     tone: Tone,
     dc: [DcBlock; 2],
     echo: Echo,
+    reverb: Reverb,
     limiter: Limiter,
     gains: Gains,
 }
@@ -113,6 +116,7 @@ impl Chain {
             tone: Tone::new(rate, Self::tone_of(settings)),
             dc: [DcBlock::new(rate), DcBlock::new(rate)],
             echo: Echo::new(rate),
+            reverb: Reverb::new(rate),
             limiter: Limiter::new(rate),
             gains: Gains::new(rate),
         };
@@ -205,6 +209,7 @@ impl Chain {
         self.gains.apply_settings(settings, second, at_once);
         self.drive.apply_settings(settings, at_once);
         self.echo.apply_settings(settings, at_once);
+        self.reverb.apply_settings(settings, at_once);
         self.gate.set(settings.get(Parameter::GateThreshold), settings.get(Parameter::GateRelease));
         self.tone.set(Self::tone_of(settings));
         self.set_model_gains(at_once);

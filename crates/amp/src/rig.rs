@@ -218,10 +218,10 @@ impl Rig {
         models.chain(self.irs.iter().map(|loaded| loaded.path.as_path()))
     }
 
-    /// True if a response has two channels, so that left and right may differ.
+    /// True if left and right may differ: a response has two channels, or the reverb is on.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
-        self.irs.iter().any(|loaded| loaded.file.channels().len() > 1)
+        self.settings.is_on(Parameter::ReverbOn) || self.irs.iter().any(|loaded| loaded.file.channels().len() > 1)
     }
 
     /// The models and the cabinet for a chain of this sample rate, Hz, and notes on parts that were resampled.

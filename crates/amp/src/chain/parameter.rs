@@ -120,6 +120,16 @@ parameters! {
     DelayMix: "delay.mix", SHARE, 0.25;
     /// Cutoff of the low-pass filter that every echo passes once more: 500 Hz at 0, 4.6 kHz at 0.6, no filter at 1.
     DelayTone: "delay.tone", SHARE, 0.6;
+    /// The reverb, computed by a network of delays; left and right differ.
+    ReverbOn: "reverb.on", ValueKind::Switch, 0.0;
+    /// Time between reflections: 6 to 16 ms at 0, 45 to 120 ms at 1.
+    ReverbSize: "reverb.size", SHARE, 0.5;
+    /// Time in which low frequencies decay by 60 dB.
+    ReverbDecay: "reverb.decay_s", ValueKind::Knob { least: 0.1, most: 10.0, unit: "s" }, 1.5;
+    /// Sooner decay of high frequencies: at 1, 4 kHz decays in a tenth of the time.
+    ReverbDamping: "reverb.damping", SHARE, 0.4;
+    /// Share of the reverb in the output.
+    ReverbMix: "reverb.mix", SHARE, 0.2;
     /// Removes constant offsets (high-pass filter at 8 Hz).
     DcBlockOn: "output.dc_block", ValueKind::Switch, 1.0;
     /// Output level of a model: raw, -18 dB RMS for its trainer's signal, or calibrated in dBu; needs levels in the

@@ -43,7 +43,7 @@ impl Settings {
     }
 
     /// The parameters that are 0 while everything but output gain, removal of offsets and limiter is bypassed.
-    pub const BYPASSED: [Parameter; 7] = [
+    pub const BYPASSED: [Parameter; 8] = [
         Parameter::InputGain,
         Parameter::GateOn,
         Parameter::DriveOn,
@@ -51,6 +51,7 @@ impl Settings {
         Parameter::ToneOn,
         Parameter::CabinetOn,
         Parameter::DelayOn,
+        Parameter::ReverbOn,
     ];
 
     /// These settings with everything bypassed but output gain, removal of offsets and limiter, so that the guitar sounds

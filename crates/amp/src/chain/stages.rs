@@ -109,6 +109,9 @@ impl Chain {
     fn finish(&mut self, left: &mut [f32], right: &mut [f32]) {
         self.block_dc(left, right);
         bypassable(&mut self.gains.delay_on, [&mut *left, &mut *right], |[left, right]| self.echo.process(left, right));
+        bypassable(&mut self.gains.reverb_on, [&mut *left, &mut *right], |[left, right]| {
+            self.reverb.process(left, right);
+        });
         self.gains.output.apply([left, right]);
         self.clip(left);
         self.clip(right);

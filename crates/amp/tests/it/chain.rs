@@ -111,6 +111,7 @@ fn block_sizes_do_not_change_the_output_bits() {
         (Parameter::Treble, 5.0),
         (Parameter::DelayOn, 1.0),
         (Parameter::DelayTime, 10.003),
+        (Parameter::ReverbOn, 1.0),
         (Parameter::OutputGain, 9.0),
     ] {
         all.set(parameter, value).unwrap();
@@ -509,5 +510,6 @@ fn effects_are_switched_without_a_click() {
     // A switch without a ramp would cost the square of its step: 0.1 or more for each of 15 changes.
     let drive = switching_energy(Parameter::DriveOn, &[(Parameter::DriveGain, 30.0), (Parameter::DriveTone, 1.0)]);
     let delay = switching_energy(Parameter::DelayOn, &[(Parameter::DelayMix, 0.5), (Parameter::DelayTime, 300.0)]);
-    assert!(drive < 1e-3 && delay < 1e-3, "{drive:e} {delay:e}");
+    let reverb = switching_energy(Parameter::ReverbOn, &[(Parameter::ReverbMix, 0.8)]);
+    assert!(drive < 1e-3 && delay < 1e-3 && reverb < 1e-3, "{drive:e} {delay:e} {reverb:e}");
 }

@@ -202,7 +202,7 @@ pub struct Render {
     /// 6 dB softer: choose its channel.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
     pub channel: Option<u16>,
-    /// Write one channel, the mean, if a cabinet is stereo.
+    /// Write one channel: the mean of left and right.
     #[arg(long)]
     pub mono: bool,
     /// Write at this rate, Hz [default: that of the input].
