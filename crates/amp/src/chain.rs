@@ -1,8 +1,8 @@
 //! The signal chain from the guitar to the loudspeaker: one audio thread plays it, another thread controls it.
 //!
 //! The stages in order: measuring the input (level, tuner, key signal of the gate) and input gain; drive; one model, or
-//! two in series or in parallel; gate; tone; cabinet; removal of offsets; delay; reverb; output
-//! gain; limiter. Everything between the models
+//! two in series or in parallel; gate; tone; cabinet; removal of offsets; delay; reverb;
+//! reverb by impulse response; output gain; limiter. Everything between the models
 //! and the limiter is linear, so the gain that normalises a model's level can be applied directly after the model.
 //!
 //! Stages that are switched off continue to compute: the time per block stays the same, and a stage that is switched on
@@ -58,13 +58,15 @@ use self::{
 pub(crate) use self::{exchange::Change, parameter::nearest};
 use crate::{cabinet::Cabinet, simd::flush_denormals};
 
-/// The models and the cabinet of a chain, for its sample rate.
+/// The models and the impulse responses of a chain, for its sample rate.
 #[derive(Debug, Default)]
 pub struct Parts {
     /// The first and the second model.
     pub models: [Option<Amplifier>; 2],
     /// The cabinet.
     pub cabinet: Option<Cabinet>,
+    /// The response of the reverb.
+    pub reverb_ir: Option<Cabinet>,
 }
 
 /// The signal chain; it belongs to the audio thread.
@@ -83,6 +85,7 @@ pub struct Chain {
     dc: [DcBlock; 2],
     echo: Echo,
     reverb: Reverb,
+    reverb_ir: Crossfade<Cabinet>,
     limiter: Limiter,
     gains: Gains,
 }
@@ -117,6 +120,7 @@ impl Chain {
             dc: [DcBlock::new(rate), DcBlock::new(rate)],
             echo: Echo::new(rate),
             reverb: Reverb::new(rate),
+            reverb_ir: Crossfade::new(parts.reverb_ir.map(Box::new), rate),
             limiter: Limiter::new(rate),
             gains: Gains::new(rate),
         };
@@ -185,6 +189,7 @@ impl Chain {
                     self.models[slot].offer(model).map(Retired::Amplifier)
                 }
                 Command::Cabinet(cabinet) => self.cabinet.offer(cabinet).map(Retired::Cabinet),
+                Command::ReverbIr(response) => self.reverb_ir.offer(response).map(Retired::Cabinet),
             };
             self.queues.give_back(unplayed);
         }

@@ -32,6 +32,8 @@ pub struct Preset {
     pub models: Vec<ModelPart>,
     /// At most two impulse responses, which are mixed.
     pub irs: Vec<IrPart>,
+    /// The impulse response of the reverb.
+    pub reverb_ir: Option<IrPart>,
     /// The value of every parameter.
     pub settings: Settings,
     /// MIDI controllers, 0 to 127, each with the parameter that it controls over its range.
@@ -75,6 +77,20 @@ impl IrPart {
     #[must_use]
     pub fn new(file: String) -> Self {
         Self { file, gain_db: 0.0, normalised: false, without_delay: false }
+    }
+
+    /// The response of a file for the reverb: scaled so that white noise keeps its level, because the levels of
+    /// reverbs differ widely.
+    #[must_use]
+    pub fn reverb(file: String) -> Self {
+        Self { normalised: true, ..Self::new(file) }
+    }
+
+    /// The lines of its section in a preset.
+    fn to_toml(&self) -> String {
+        let Self { file, gain_db, normalised, without_delay } = self;
+        let file = quoted(file);
+        format!("file = {file}\ngain_db = {gain_db:?}\nnormalised = {normalised}\nwithout_delay = {without_delay}\n")
     }
 }
 
@@ -140,6 +156,9 @@ impl Preset {
                 }
                 "ir" => preset.irs = reader.list("ir", "one or two [[ir]] sections", value, Reader::ir)?,
                 "midi" => preset.midi = reader.midi(value)?,
+                "reverb_ir" => {
+                    preset.reverb_ir = reader.reverb_ir(key.span().start, value, &mut preset.settings)?;
+                }
                 section => reader.section(section, key.span().start, value, &mut preset.settings)?,
             }
         }
@@ -153,12 +172,15 @@ impl Preset {
         for ModelPart { file, slim, knobs } in &self.models {
             let _ = writeln!(text, "[[model]]\nfile = {}\nslim = {slim:?}\nknobs = {knobs:?}\n", quoted(file));
         }
-        for IrPart { file, gain_db, normalised, without_delay } in &self.irs {
-            let _ = writeln!(text, "[[ir]]\nfile = {}\ngain_db = {gain_db:?}", quoted(file));
-            let _ = writeln!(text, "normalised = {normalised}\nwithout_delay = {without_delay}\n");
+        for part in &self.irs {
+            let _ = writeln!(text, "[[ir]]\n{}", part.to_toml());
         }
         let mut open = "";
         for &parameter in Parameter::ALL {
+            if let (Parameter::ReverbIrOn, Some(part)) = (parameter, &self.reverb_ir) {
+                let _ = write!(text, "[reverb_ir]\n{}", part.to_toml());
+                open = "reverb_ir";
+            }
             let (info, value) = (parameter.info(), self.settings.get(parameter));
             let Some((section, key)) = info.name.split_once('.').filter(|_| value != info.default) else { continue };
             if section != open {
@@ -206,6 +228,11 @@ mod tests {
         let get = |parameter| preset.settings.get(parameter);
         assert_eq!([get(Parameter::Routing), get(Parameter::GateOn), get(Parameter::GateThreshold)], [1.0, 1.0, -50.5]);
         assert_eq!(Preset::parse(""), Ok(Preset::default()));
+        let preset = Preset::parse("[reverb_ir]\nfile = 'hall.wav'\nmix = 0.5\ngain_db = -2\n").unwrap();
+        let expected = IrPart { gain_db: -2.0, ..IrPart::reverb("hall.wav".to_owned()) };
+        assert_eq!((preset.settings.get(Parameter::ReverbIrMix), preset.reverb_ir), (0.5, Some(expected)));
+        let preset = Preset::parse("[reverb_ir]\nmix = 0.5\n").unwrap();
+        assert_eq!((preset.settings.get(Parameter::ReverbIrMix), preset.reverb_ir), (0.5, None));
     }
 
     #[test]
@@ -260,6 +287,10 @@ mod tests {
                 "[[ir]]\nfile = 'a'\n[[ir]]\nfile = 'b'\n[[ir]]\nfile = 'c'",
                 "line 5: ir must be one or two [[ir]] sections",
             ),
+            ("[reverb_ir]\nmix = 0.5\ngain_db = 3", "line 1: file must be the name of a WAV file"),
+            ("[reverb_ir]\nfile = 'a'\nmixx = 0.5", r#"line 3: unknown "mixx" in [reverb_ir]; did you mean "mix"?"#),
+            ("[reverb_ir]\nfile = 'a'\nmix = 2", "line 3: reverb_ir.mix must be 0 to 1 (got 2)"),
+            ("[[reverb_ir]]\nfile = 'a'", r#"line 1: unknown "reverb_ir" in a preset"#),
             ("[midi]\n7 = 3", "line 2: [midi] must be"),
             ("[midi]\n7 = 'output.gain'", r#"line 2: unknown parameter "output.gain"; did you mean "output.gain_db"?"#),
         ];
@@ -288,13 +319,14 @@ mod tests {
         #[test]
         fn presets_round_trip(
             settings in any_settings(), file in "\\PC{1,20}", slim in 0.0..=1.0, knobs in prop::collection::vec(0.0_f32..=1.0, 0..4),
-            gain_db in -60.0_f32..=40.0, normalised: bool,
+            gain_db in -60.0_f32..=40.0, normalised: bool, has_reverb_ir: bool,
             controllers in prop::collection::btree_map(0_u8..128, 0..Parameter::ALL.len(), 0..5),
         ) {
             let midi = controllers.into_iter().map(|(controller, index)| (controller, Parameter::ALL[index])).collect();
             let models = vec![ModelPart { file: file.clone(), slim, knobs }; 2];
-            let irs = vec![IrPart { file, gain_db, normalised, without_delay: !normalised }];
-            let preset = Preset { models, irs, settings, midi };
+            let ir = IrPart { file, gain_db, normalised, without_delay: !normalised };
+            let reverb_ir = has_reverb_ir.then(|| ir.clone());
+            let preset = Preset { models, irs: vec![ir], reverb_ir, settings, midi };
             prop_assert_eq!(Preset::parse(&preset.to_toml()), Ok(preset));
         }
 

@@ -29,6 +29,7 @@ use crate::{
 pub struct Rig {
     models: Vec<LoadedFile<ModelFile, ModelPart>>,
     irs: Vec<LoadedFile<Ir, IrPart>>,
+    reverb_ir: Option<LoadedFile<Ir, IrPart>>,
     /// The value of every parameter.
     pub settings: Settings,
     /// MIDI controllers, 0 to 127, each with the parameter that it controls over its range.
@@ -45,6 +46,8 @@ pub struct RigSpec {
     pub models: Vec<(PathBuf, ModelPart)>,
     /// Impulse responses, which are summed to one cabinet.
     pub irs: Vec<(PathBuf, IrPart)>,
+    /// The impulse response of the reverb.
+    pub reverb_ir: Option<(PathBuf, IrPart)>,
     /// The value of every parameter.
     pub settings: Settings,
     /// MIDI controllers, 0 to 127, each with the parameter that it controls over its range.
@@ -136,10 +139,11 @@ impl Preset {
     /// The files and settings of the preset; file names are relative to `folder`.
     #[must_use]
     pub fn into_spec(self, folder: &Path) -> RigSpec {
-        let Self { models, irs, settings, midi } = self;
+        let Self { models, irs, reverb_ir, settings, midi } = self;
         let models = models.into_iter().map(|part| (folder.join(&part.file), part)).collect();
         let irs = irs.into_iter().map(|part| (folder.join(&part.file), part)).collect();
-        RigSpec { models, irs, settings, midi }
+        let reverb_ir = reverb_ir.map(|part| (folder.join(&part.file), part));
+        RigSpec { models, irs, reverb_ir, settings, midi }
     }
 }
 
@@ -171,16 +175,17 @@ impl Rig {
             })
         };
         let ir = |(path, part): (PathBuf, IrPart)| {
-            let others = others.iter().flat_map(|rig| &rig.irs);
+            let others = others.iter().flat_map(|rig| rig.all_irs());
             let version = version(&path);
             LoadedFile::load(path, part, version, others, |path| {
                 Ir::from_wav(&bytes(path, &read)?).map_err(wrong(path))
             })
         };
-        let RigSpec { models, irs, settings, midi } = spec;
+        let RigSpec { models, irs, reverb_ir, settings, midi } = spec;
         Ok(Self {
             models: models.into_iter().map(model).collect::<Result<_, RigError>>()?,
             irs: irs.into_iter().map(ir).collect::<Result<_, RigError>>()?,
+            reverb_ir: reverb_ir.map(ir).transpose()?,
             settings,
             midi,
         })
@@ -207,7 +212,7 @@ impl Rig {
         self.models.get(slot).map(|loaded| (loaded.path.as_path(), &*loaded.file))
     }
 
-    /// The impulse responses, each with its file name.
+    /// The impulse responses of the cabinet, each with its file name.
     pub fn irs(&self) -> impl Iterator<Item = (&Path, &Ir)> {
         self.irs.iter().map(|loaded| (loaded.path.as_path(), &*loaded.file))
     }
@@ -215,23 +220,28 @@ impl Rig {
     /// The files of the rig.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let models = self.models.iter().map(|loaded| loaded.path.as_path());
-        models.chain(self.irs.iter().map(|loaded| loaded.path.as_path()))
+        models.chain(self.all_irs().map(|loaded| loaded.path.as_path()))
+    }
+
+    /// The responses of the cabinet and the reverb.
+    fn all_irs(&self) -> impl Iterator<Item = &LoadedFile<Ir, IrPart>> {
+        self.irs.iter().chain(&self.reverb_ir)
     }
 
     /// True if left and right may differ: a response has two channels, or the reverb is on.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
-        self.settings.is_on(Parameter::ReverbOn) || self.irs.iter().any(|loaded| loaded.file.channels().len() > 1)
+        self.settings.is_on(Parameter::ReverbOn) || self.all_irs().any(|loaded| loaded.file.channels().len() > 1)
     }
 
-    /// The models and the cabinet for a chain of this sample rate, Hz, and notes on parts that were resampled.
+    /// The models and the responses for a chain of this sample rate, Hz, and notes on parts that were resampled.
     ///
     /// # Errors
     /// [`RigError::Unplayable`], for the first file that cannot be played at this rate or as requested.
     pub fn parts(&self, rate_hz: u32) -> Result<(Parts, Vec<String>), RigError> {
         let mut notes = Vec::new();
         let models = [self.amplifier(0, rate_hz, &mut notes)?, self.amplifier(1, rate_hz, &mut notes)?];
-        Ok((Parts { models, cabinet: self.cabinet(rate_hz)? }, notes))
+        Ok((Parts { models, cabinet: self.cabinet(rate_hz)?, reverb_ir: self.reverb_ir(rate_hz)? }, notes))
     }
 
     /// The model of a slot, prewarmed.
@@ -259,6 +269,11 @@ impl Rig {
             });
         }
         Ok(mixed.map(|ir| Cabinet::new(&ir.trimmed())))
+    }
+
+    fn reverb_ir(&self, rate_hz: u32) -> Result<Option<Cabinet>, RigError> {
+        let Some(LoadedFile { path, file, part, .. }) = &self.reverb_ir else { return Ok(None) };
+        Ok(Some(Cabinet::new(&ready(file, part, rate_hz).map_err(wrong(path))?.trimmed())))
     }
 }
 

@@ -39,7 +39,7 @@ const METERS_VALID_FOR: Duration = Duration::from_millis(50);
 const MAX_NAME: usize = 60;
 /// Minimum time between two searches for files.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(3);
-/// Models and cabinets in crossfades at which a further change waits. Each change has up to three.
+/// Models and cabinets in crossfades at which a further change waits. Each change has up to four.
 const MAX_IN_FLIGHT: usize = 6;
 /// The wait, and the number of waits, until crossfades are complete. A crossfade takes 30 ms.
 const WAIT: Duration = Duration::from_millis(5);

@@ -66,7 +66,7 @@ impl Loader {
 
 /// The files of a choice. The settings of a preset are those of the ports.
 fn spec(chosen: &[Option<PathBuf>; FileProperty::ALL.len()]) -> Result<RigSpec, String> {
-    let [preset, model, cabinet] = chosen;
+    let [preset, model, cabinet, reverb_ir] = chosen;
     let mut spec = match preset {
         Some(path) => {
             let preset = Preset::read(path, read).map_err(|error| error.to_string())?;
@@ -83,6 +83,9 @@ fn spec(chosen: &[Option<PathBuf>; FileProperty::ALL.len()]) -> Result<RigSpec, 
     }
     if let Some(path) = cabinet {
         spec.irs = vec![(path.clone(), IrPart::new(path.display().to_string()))];
+    }
+    if let Some(path) = reverb_ir {
+        spec.reverb_ir = Some((path.clone(), IrPart::reverb(path.display().to_string())));
     }
     Ok(spec)
 }

@@ -69,11 +69,13 @@ pub enum FileProperty {
     Model,
     /// The impulse response of the cabinet.
     Cabinet,
+    /// The impulse response of the reverb.
+    ReverbIr,
 }
 
 impl FileProperty {
     /// All of them, in the order in which a state is restored: a preset is followed by what replaces its parts.
-    pub const ALL: [Self; 3] = [Self::Preset, Self::Model, Self::Cabinet];
+    pub const ALL: [Self; 4] = [Self::Preset, Self::Model, Self::Cabinet, Self::ReverbIr];
 
     /// Its URI.
     #[must_use]
@@ -82,6 +84,7 @@ impl FileProperty {
             Self::Preset => "urn:punctual:amp:preset",
             Self::Model => "urn:punctual:amp:model",
             Self::Cabinet => "urn:punctual:amp:cabinet",
+            Self::ReverbIr => "urn:punctual:amp:reverb-ir",
         }
     }
 
@@ -92,6 +95,7 @@ impl FileProperty {
             Self::Preset => "Preset",
             Self::Model => "Model",
             Self::Cabinet => "Cabinet",
+            Self::ReverbIr => "Reverb",
         }
     }
 
@@ -102,6 +106,7 @@ impl FileProperty {
             Self::Preset => 1,
             Self::Model => 2,
             Self::Cabinet => 3,
+            Self::ReverbIr => 4,
         }
     }
 

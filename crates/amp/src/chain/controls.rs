@@ -30,6 +30,7 @@ pub(super) enum Command {
     Set(Parameter, f32),
     Amplifier(usize, Part<Amplifier>),
     Cabinet(Part<Cabinet>),
+    ReverbIr(Part<Cabinet>),
 }
 
 /// A model or cabinet that the audio thread returns to be freed.
@@ -126,7 +127,7 @@ impl Controls {
         Ok(self.settings.set(parameter, value)?)
     }
 
-    /// Replaces models and cabinet and, if `settings` is given, sets every parameter that differs: all of it or
+    /// Replaces models and responses and, if `settings` is given, sets every parameter that differs: all of it or
     /// nothing.
     ///
     /// # Errors
@@ -139,7 +140,7 @@ impl Controls {
         if self.collect() + parts > PARTS || self.changes.slots() < parts + differing.len() {
             return Err(ControlError::Busy);
         }
-        let Exchange { models, cabinet } = exchange;
+        let Exchange { models, cabinet, reverb_ir } = exchange;
         for (slot, model) in models.into_iter().enumerate() {
             if let Change::Replace(model) = model {
                 self.swap_model(slot, model)?;
@@ -147,6 +148,9 @@ impl Controls {
         }
         if let Change::Replace(cabinet) = cabinet {
             self.swap_cabinet(cabinet)?;
+        }
+        if let Change::Replace(response) = reverb_ir {
+            self.swap_reverb_ir(response)?;
         }
         differing.into_iter().try_for_each(|(parameter, value)| self.set(parameter, value))
     }
@@ -178,6 +182,14 @@ impl Controls {
     /// [`ControlError::Busy`]; then the cabinet is dropped.
     pub fn swap_cabinet(&mut self, cabinet: Option<Cabinet>) -> Result<(), ControlError> {
         self.send(Command::Cabinet(cabinet.map(Box::new)))
+    }
+
+    /// Replaces or removes the response of the reverb. The newest of several exchanges wins.
+    ///
+    /// # Errors
+    /// [`ControlError::Busy`]; then the response is dropped.
+    pub fn swap_reverb_ir(&mut self, response: Option<Cabinet>) -> Result<(), ControlError> {
+        self.send(Command::ReverbIr(response.map(Box::new)))
     }
 
     fn send(&mut self, command: Command) -> Result<(), ControlError> {

@@ -1,4 +1,4 @@
-//! Replacements of models and cabinet.
+//! Replacements of models and impulse responses.
 
 use super::amplifier::Amplifier;
 use crate::cabinet::Cabinet;
@@ -20,11 +20,12 @@ impl<T> Change<T> {
     }
 }
 
-/// Replacements of models and cabinet, built outside the audio thread.
+/// Replacements of models and impulse responses, built outside the audio thread.
 #[derive(Debug, Default)]
 pub struct Exchange {
     pub(crate) models: [Change<Amplifier>; 2],
     pub(crate) cabinet: Change<Cabinet>,
+    pub(crate) reverb_ir: Change<Cabinet>,
 }
 
 impl Exchange {
@@ -34,8 +35,10 @@ impl Exchange {
         self.parts() == 0
     }
 
-    /// Number of parts that are replaced, 0 to 3.
+    /// Number of parts that are replaced, 0 to 4.
     pub(super) fn parts(&self) -> usize {
-        self.models.iter().filter(|model| model.is_replace()).count() + usize::from(self.cabinet.is_replace())
+        let responses = [&self.cabinet, &self.reverb_ir];
+        self.models.iter().filter(|model| model.is_replace()).count()
+            + responses.into_iter().filter(|response| response.is_replace()).count()
     }
 }

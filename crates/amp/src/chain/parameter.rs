@@ -130,6 +130,10 @@ parameters! {
     ReverbDamping: "reverb.damping", SHARE, 0.4;
     /// Share of the reverb in the output.
     ReverbMix: "reverb.mix", SHARE, 0.2;
+    /// The reverb by impulse response; without a response, the signal passes through.
+    ReverbIrOn: "reverb_ir.on", ValueKind::Switch, 1.0;
+    /// Share of this reverb in the output.
+    ReverbIrMix: "reverb_ir.mix", SHARE, 0.2;
     /// Removes constant offsets (high-pass filter at 8 Hz).
     DcBlockOn: "output.dc_block", ValueKind::Switch, 1.0;
     /// Output level of a model: raw, -18 dB RMS for its trainer's signal, or calibrated in dBu; needs levels in the

@@ -32,18 +32,25 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Settings with models and cabinet only: no level, tone, gate, filter or limiter changes the signal.
+    /// Settings with models and cabinet only: no level, effect, tone, gate, filter or limiter changes the
+    /// signal.
     #[must_use]
     pub fn neutral() -> Self {
         let mut settings = Self::default();
-        for off in [Parameter::ToneOn, Parameter::DcBlockOn, Parameter::OutputLevel, Parameter::LimiterOn] {
+        for off in [
+            Parameter::ToneOn,
+            Parameter::ReverbIrOn,
+            Parameter::DcBlockOn,
+            Parameter::OutputLevel,
+            Parameter::LimiterOn,
+        ] {
             settings.values[off as usize] = 0.0;
         }
         settings
     }
 
     /// The parameters that are 0 while everything but output gain, removal of offsets and limiter is bypassed.
-    pub const BYPASSED: [Parameter; 8] = [
+    pub const BYPASSED: [Parameter; 9] = [
         Parameter::InputGain,
         Parameter::GateOn,
         Parameter::DriveOn,
@@ -52,6 +59,7 @@ impl Settings {
         Parameter::CabinetOn,
         Parameter::DelayOn,
         Parameter::ReverbOn,
+        Parameter::ReverbIrOn,
     ];
 
     /// These settings with everything bypassed but output gain, removal of offsets and limiter, so that the guitar sounds

@@ -101,9 +101,29 @@ impl Chain {
     }
 
     fn process_cabinet(&mut self, signal: &[f32], left: &mut [f32], right: &mut [f32]) {
-        play_cabinet(&mut self.cabinet, signal, [left, right], &mut self.queues);
+        convolve(&mut self.cabinet, signal, [signal, signal], [left, right], &mut self.queues);
         self.gains.cabinet.apply([left, right]);
         self.gains.cabinet_on.blend([signal, signal], [left, right]);
+    }
+
+    /// Plays the mean of both sides through the response, and mixes the result with each side.
+    fn process_reverb_ir(&mut self, left: &mut [f32], right: &mut [f32]) {
+        let Self { reverb_ir, gains, queues, .. } = self;
+        let Gains { reverb_ir_on, reverb_ir_mix, .. } = gains;
+        bypassable(reverb_ir_on, [left, right], |[left, right]| {
+            let (mut mean, mut wet_left, mut wet_right) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+            let mean = &mut mean[..left.len()];
+            let (wet_left, wet_right) = (&mut wet_left[..left.len()], &mut wet_right[..left.len()]);
+            mean.iter_mut().zip(&*left).zip(&*right).for_each(|((mean, left), right)| *mean = 0.5 * (left + right));
+            convolve(reverb_ir, mean, [left, right], [wet_left, wet_right], queues);
+            for ((left, right), (wet_left, wet_right)) in
+                left.iter_mut().zip(right).zip(wet_left.iter().zip(&*wet_right))
+            {
+                let mix = reverb_ir_mix.next();
+                *left += mix * (wet_left - *left);
+                *right += mix * (wet_right - *right);
+            }
+        });
     }
 
     fn finish(&mut self, left: &mut [f32], right: &mut [f32]) {
@@ -112,6 +132,7 @@ impl Chain {
         bypassable(&mut self.gains.reverb_on, [&mut *left, &mut *right], |[left, right]| {
             self.reverb.process(left, right);
         });
+        self.process_reverb_ir(left, right);
         self.gains.output.apply([left, right]);
         self.clip(left);
         self.clip(right);
@@ -177,19 +198,27 @@ fn play_model(models: &mut Crossfade<Amplifier>, input: &[f32], output: &mut [f3
     }
 }
 
-fn play_cabinet(cabinets: &mut Crossfade<Cabinet>, input: &[f32], outputs: [&mut [f32]; 2], queues: &mut AudioQueues) {
+/// Convolves `input` with the response, and during a crossfade with the incoming one as well; without a response the
+/// `dry` signals pass through.
+fn convolve(
+    responses: &mut Crossfade<Cabinet>,
+    input: &[f32],
+    dry: [&[f32]; 2],
+    outputs: [&mut [f32]; 2],
+    queues: &mut AudioQueues,
+) {
     let [left, right] = outputs;
-    convolve(cabinets.current(), input, left, right);
-    if cabinets.is_fading() {
+    convolve_one(responses.current(), input, dry, left, right);
+    if responses.is_fading() {
         let (mut faded_in, mut incoming_left, mut incoming_right) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
         let faded_in = &mut faded_in[..input.len()];
         let incoming_left = &mut incoming_left[..input.len()];
         let incoming_right = &mut incoming_right[..input.len()];
         faded_in.copy_from_slice(input);
-        cabinets.fade_in_input(faded_in);
-        convolve(cabinets.incoming(), faded_in, incoming_left, incoming_right);
-        cabinets.mix([left, right], [incoming_left, incoming_right]);
-        queues.give_back(cabinets.advance(input.len()).map(Retired::Cabinet));
+        responses.fade_in_input(faded_in);
+        convolve_one(responses.incoming(), faded_in, dry, incoming_left, incoming_right);
+        responses.mix([left, right], [incoming_left, incoming_right]);
+        queues.give_back(responses.advance(input.len()).map(Retired::Cabinet));
     }
 }
 
@@ -201,12 +230,12 @@ fn amplify(model: Option<&mut Amplifier>, input: &[f32], output: &mut [f32]) {
     }
 }
 
-fn convolve(cabinet: Option<&mut Cabinet>, input: &[f32], left: &mut [f32], right: &mut [f32]) {
-    match cabinet {
-        Some(cabinet) => cabinet.process(input, left, right),
+fn convolve_one(response: Option<&mut Cabinet>, input: &[f32], dry: [&[f32]; 2], left: &mut [f32], right: &mut [f32]) {
+    match response {
+        Some(response) => response.process(input, left, right),
         None => {
-            left.copy_from_slice(input);
-            right.copy_from_slice(input);
+            left.copy_from_slice(dry[0]);
+            right.copy_from_slice(dry[1]);
         }
     }
 }

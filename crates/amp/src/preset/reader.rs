@@ -17,6 +17,8 @@ use crate::{
 const GAINS_DB: std::ops::RangeInclusive<f32> = -60.0..=40.0;
 const MODEL_KEYS: [&str; 3] = ["file", "slim", "knobs"];
 const IR_KEYS: [&str; 4] = ["file", "gain_db", "normalised", "without_delay"];
+/// The file of an impulse response, for messages.
+const IR_FILE: &str = "the name of a WAV file";
 
 /// Parses one text.
 pub struct Reader<'a> {
@@ -60,28 +62,66 @@ impl<'a> Reader<'a> {
         if !sections().any(|known| known == section) {
             return Err(self.unknown(at, "a preset", section, sections()));
         }
-        let DeValue::Table(table) = value.get_ref() else {
-            return Err(self.unknown(at, "a preset", section, names()));
-        };
-        for (key, value) in table {
-            let name = format!("{section}.{}", key.get_ref());
-            let Ok(parameter) = Parameter::named(&name) else {
-                let keys = names().filter_map(|name| name.strip_prefix(section)?.strip_prefix('.'));
-                return Err(self.unknown(key.span().start, &format!("[{section}]"), key.get_ref(), keys));
-            };
-            let read = match value.get_ref() {
-                DeValue::String(text) if parameter.is_knob() => Err(parameter.refuse(text)),
-                DeValue::String(text) => parameter.parse(text),
-                DeValue::Integer(number) => parameter.parse(&decimal(number)),
-                DeValue::Float(number) => parameter.parse(number.as_str()),
-                DeValue::Boolean(is_on) => parameter.parse(if *is_on { "true" } else { "false" }),
-                _ => Err(parameter.refuse("a list or a section")),
-            };
-            let line = self.line(value.span().start);
-            read.and_then(|value| settings.set(parameter, value))
-                .map_err(|error| PresetError::Parameter { line, error })?;
+        for (key, value) in self.table(section, at, value)? {
+            self.parameter(section, key, value, &[], settings)?;
         }
         Ok(())
+    }
+
+    /// Parses the section `[reverb_ir]`, which has the parameters of the stage and the keys of an impulse response.
+    pub fn reverb_ir(
+        &self,
+        at: usize,
+        value: &Value<'_>,
+        settings: &mut Settings,
+    ) -> Result<Option<IrPart>, PresetError> {
+        let mut part = IrPart::reverb(String::new());
+        let mut has_part = false;
+        for (key, value) in self.table("reverb_ir", at, value)? {
+            match self.ir_key(key.get_ref(), value, &mut part)? {
+                true => has_part = true,
+                false => self.parameter("reverb_ir", key, value, &IR_KEYS, settings)?,
+            }
+        }
+        if has_part && part.file.is_empty() {
+            return self.value_error(value, "file", IR_FILE);
+        }
+        Ok(has_part.then_some(part))
+    }
+
+    fn table<'v>(&self, section: &str, at: usize, value: &'v Value<'a>) -> Result<&'v DeTable<'a>, PresetError> {
+        let names = Parameter::ALL.iter().map(|parameter| parameter.info().name);
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            _ => Err(self.unknown(at, "a preset", section, names)),
+        }
+    }
+
+    /// Parses a parameter; `other_keys` are further keys of its section.
+    fn parameter(
+        &self,
+        section: &str,
+        key: &Spanned<Cow<'_, str>>,
+        value: &Value<'_>,
+        other_keys: &[&str],
+        settings: &mut Settings,
+    ) -> Result<(), PresetError> {
+        let Ok(parameter) = Parameter::named(&format!("{section}.{}", key.get_ref())) else {
+            let names = Parameter::ALL.iter().map(|parameter| parameter.info().name);
+            let keys = names.filter_map(|name| name.strip_prefix(section)?.strip_prefix('.'));
+            let keys = keys.chain(other_keys.iter().copied());
+            return Err(self.unknown(key.span().start, &format!("[{section}]"), key.get_ref(), keys));
+        };
+        let read = match value.get_ref() {
+            DeValue::String(text) if parameter.is_knob() => Err(parameter.refuse(text)),
+            DeValue::String(text) => parameter.parse(text),
+            DeValue::Integer(number) => parameter.parse(&decimal(number)),
+            DeValue::Float(number) => parameter.parse(number.as_str()),
+            DeValue::Boolean(is_on) => parameter.parse(if *is_on { "true" } else { "false" }),
+            _ => Err(parameter.refuse("a list or a section")),
+        };
+        let line = self.line(value.span().start);
+        read.and_then(|value| settings.set(parameter, value)).map_err(|error| PresetError::Parameter { line, error })
     }
 
     /// Parses the section `[midi]`.
@@ -154,18 +194,26 @@ impl<'a> Reader<'a> {
     pub fn ir(&self, section: &Value<'_>, table: &DeTable<'_>) -> Result<IrPart, PresetError> {
         let mut part = IrPart::new(String::new());
         for (key, value) in table {
-            match key.get_ref().as_ref() {
-                "file" => part.file = self.string(value)?,
-                "gain_db" => match number(value).map(to_f32).filter(|gain| GAINS_DB.contains(gain)) {
-                    Some(gain_db) => part.gain_db = gain_db,
-                    None => return self.value_error(value, "gain_db", "-60 to 40 dB"),
-                },
-                "normalised" => part.normalised = self.switch(value, "normalised")?,
-                "without_delay" => part.without_delay = self.switch(value, "without_delay")?,
-                name => return Err(self.unknown(key.span().start, "[[ir]]", name, IR_KEYS.into_iter())),
+            if !self.ir_key(key.get_ref(), value, &mut part)? {
+                return Err(self.unknown(key.span().start, "[[ir]]", key.get_ref(), IR_KEYS.into_iter()));
             }
         }
-        if part.file.is_empty() { self.value_error(section, "file", "the name of a WAV file") } else { Ok(part) }
+        if part.file.is_empty() { self.value_error(section, "file", IR_FILE) } else { Ok(part) }
+    }
+
+    /// Parses a key of an impulse response; `false` if it is not one of [`IR_KEYS`].
+    fn ir_key(&self, key: &str, value: &Value<'_>, part: &mut IrPart) -> Result<bool, PresetError> {
+        match key {
+            "file" => part.file = self.string(value)?,
+            "gain_db" => match number(value).map(to_f32).filter(|gain| GAINS_DB.contains(gain)) {
+                Some(gain_db) => part.gain_db = gain_db,
+                None => return self.value_error(value, "gain_db", "-60 to 40 dB"),
+            },
+            "normalised" => part.normalised = self.switch(value, "normalised")?,
+            "without_delay" => part.without_delay = self.switch(value, "without_delay")?,
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn string(&self, value: &Value<'_>) -> Result<String, PresetError> {

@@ -22,6 +22,9 @@ impl Rig {
         if !slots.into_iter().all(|slot| plays_on(self.irs.get(slot), other.irs.get(slot))) {
             exchange.cabinet = Change::Replace(self.cabinet(rate_hz)?);
         }
+        if !plays_on(self.reverb_ir.as_ref(), other.reverb_ir.as_ref()) {
+            exchange.reverb_ir = Change::Replace(self.reverb_ir(rate_hz)?);
+        }
         Ok((exchange, notes))
     }
 }
@@ -90,6 +93,36 @@ mod tests {
         folder.version = 2;
         let again = folder.rig(a, &[&both, &first]);
         assert_eq!((folder.read(), exchanged(&again, &first)), (vec!["a".to_owned()], [true, false]));
+    }
+
+    #[test]
+    fn the_response_of_the_reverb_is_replaced_alone() {
+        let rig = |preset: &str| {
+            let spec = Preset::parse(preset).unwrap().into_spec(Path::new(""));
+            Rig::load(spec, |_| Ok(click_wav())).unwrap()
+        };
+        let (dry, wet) = (rig("[reverb_ir]\nmix = 0.5"), rig("[reverb_ir]\nfile = 'hall.wav'"));
+        for (new, old, replaced) in [(&wet, &dry, true), (&dry, &wet, true), (&wet, &wet, false), (&dry, &dry, false)] {
+            let (exchange, _) = new.diff_from(old, 48_000).unwrap();
+            assert_eq!((exchange.reverb_ir.is_replace(), exchange.cabinet.is_replace()), (replaced, false));
+            assert_eq!(exchange.is_empty(), !replaced);
+        }
+        assert!(wet.parts(48_000).unwrap().0.reverb_ir.is_some() && dry.parts(48_000).unwrap().0.reverb_ir.is_none());
+        assert_eq!(wet.paths().collect::<Vec<_>>(), [Path::new("hall.wav")]);
+        // A preset that has the same file as its cabinet shares it.
+        let spec = Preset::parse("[[ir]]\nfile = 'hall.wav'").unwrap().into_spec(Path::new(""));
+        let version = |_: &Path| -> Option<Version> { Some((SystemTime::UNIX_EPOCH, 1)) };
+        let both = Rig::load_sharing(spec, &[], |_| Ok(click_wav()), version).unwrap();
+        let spec = Preset::parse("[reverb_ir]\nfile = 'hall.wav'").unwrap().into_spec(Path::new(""));
+        assert!(Rig::load_sharing(spec, &[&both], |_| panic!("read again"), version).is_ok());
+    }
+
+    /// A WAV file of one sample of 16 bits.
+    fn click_wav() -> Vec<u8> {
+        let mut bytes = b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+        bytes.extend([48_000_u32, 96_000].map(u32::to_le_bytes).concat());
+        bytes.extend(b"\x02\0\x10\0data\x02\0\0\0\0\x40");
+        bytes
     }
 
     /// The output of a chain for a constant input of 1, after all ramps.

@@ -64,7 +64,7 @@ fn play(chain: &mut Chain, input: &[f32], lengths: &[usize]) -> [Vec<f32>; 2] {
 }
 
 fn new(settings: &Settings, models: [Option<Amplifier>; 2], cabinet: Option<&Ir>) -> (Chain, Controls) {
-    Chain::new(RATE_HZ, settings, Parts { models, cabinet: cabinet.map(Cabinet::new) })
+    Chain::new(RATE_HZ, settings, Parts { models, cabinet: cabinet.map(Cabinet::new), ..Parts::default() })
 }
 
 fn largest(samples: &[f32]) -> f32 {
@@ -120,7 +120,9 @@ fn block_sizes_do_not_change_the_output_bits() {
     let rendered = |lengths: &[usize]| {
         // The second model is resampled.
         let models = [Some(amplifier("wn_a1_nano.nam")), Some(amplifier("guitarml_lstm20.json"))];
-        let (mut chain, _) = new(&all, models, Some(&ir(2, 1500, 2)));
+        let cabinet = Some(Cabinet::new(&ir(2, 1500, 2)));
+        let reverb_ir = Some(Cabinet::new(&ir(3, 3000, 2)));
+        let (mut chain, _) = Chain::new(RATE_HZ, &all, Parts { models, cabinet, reverb_ir });
         play(&mut chain, &input, lengths)
     };
     let whole = rendered(&[input.len()]);
@@ -436,7 +438,8 @@ fn silence_starts_without_a_step_even_with_a_model_of_another_rate() {
     for rate_hz in [48_000, 44_100, 96_000] {
         let model = || Amplifier::new(&file("wn_a1_nano.nam"), Options::default(), &[], rate_hz).unwrap();
         let begin = |models| {
-            let parts = Parts { models, cabinet: Some(Cabinet::new(&ir(4, 3000, 1))) };
+            let cabinet = Some(Cabinet::new(&ir(4, 3000, 1)));
+            let parts = Parts { models, cabinet, ..Parts::default() };
             Chain::new(rate_hz, &Settings::default(), parts)
         };
         let (mut chain, _) = begin([Some(model()), None]);
@@ -503,6 +506,33 @@ fn switching_energy(parameter: Parameter, values: &[(Parameter, f32)]) -> f32 {
             / largest(samples).powi(2)
     };
     bend(&left[24_000..])
+}
+
+#[test]
+fn a_reverb_response_is_applied_to_the_mean_and_mixed_with_each_side() {
+    let input = guitar(6000);
+    let values = settings(&[(Parameter::ReverbIrOn, 1.0), (Parameter::ReverbIrMix, 0.25)]);
+    let [dry_left, dry_right] = play(&mut new(&values, [None, None], Some(&ir(1, 900, 2))).0, &input, &[64]);
+    let cabinet = Some(Cabinet::new(&ir(1, 900, 2)));
+    let reverb_ir = Some(Cabinet::new(&ir(2, 2000, 2)));
+    let (mut chain, mut controls) = Chain::new(RATE_HZ, &values, Parts { cabinet, reverb_ir, ..Parts::default() });
+    let played = play(&mut chain, &input, &[64]);
+    let mean: Vec<f32> = dry_left.iter().zip(&dry_right).map(|(left, right)| 0.5 * (left + right)).collect();
+    let (mut left, mut right) = (vec![0.0; input.len()], vec![0.0; input.len()]);
+    Cabinet::new(&ir(2, 2000, 2)).process(&mean, &mut left, &mut right);
+    for (played, (dry, wet)) in played.iter().zip([(&dry_left, &left), (&dry_right, &right)]) {
+        let expected: Vec<f32> = dry.iter().zip(wet).map(|(dry, wet)| dry + 0.25 * (wet - dry)).collect();
+        assert!(largest_difference(played, &expected) < 1e-6);
+    }
+    assert!(dry_left != dry_right && played[0] != dry_left);
+
+    // Without a response, the signal passes through.
+    controls.swap_reverb_ir(None).unwrap();
+    play(&mut chain, &[0.0; 6400], &[64]);
+    for (played, dry) in play(&mut chain, &input, &[64]).iter().zip([dry_left, dry_right]) {
+        assert!(largest_difference(played, &dry) < 1e-6);
+    }
+    assert_eq!(controls.collect(), 0, "the response has come back to be freed");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn the_chain_makes_no_system_call() {
     let cabinet = Cabinet::new(&Ir::new(48_000, vec![response(9000), response(3000)]).unwrap());
     // The second model is resampled.
     let models = [amplifier("wn_a1_nano.nam"), amplifier("guitarml_lstm20.json")];
-    let parts = Parts { models, cabinet: Some(cabinet) };
+    let parts = Parts { models, cabinet: Some(cabinet), ..Parts::default() };
     let (mut chain, controls) = Chain::new(48_000, &Settings::default(), parts);
     let input = samples("wn_a1_nano.in.f32");
     let (mut left, mut right) = (vec![0.0; input.len()], vec![0.0; input.len()]);

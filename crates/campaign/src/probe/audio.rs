@@ -147,7 +147,11 @@ impl AudioProbe {
         let (settings, parts, notes) = match &self.through {
             Through::Parts { model, cab } => {
                 let models = [Some(model.load(self.rate_hz)?), None];
-                (Settings::default(), Parts { models, cabinet: cab.load(self.rate_hz)? }, Vec::new())
+                (
+                    Settings::default(),
+                    Parts { models, cabinet: cab.load(self.rate_hz)?, ..Parts::default() },
+                    Vec::new(),
+                )
             }
             Through::Preset(path) => {
                 let folder = path.parent().unwrap_or(path);

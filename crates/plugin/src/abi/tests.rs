@@ -392,6 +392,36 @@ fn plays_as_the_chain_does_to_the_last_bit() {
 }
 
 #[test]
+fn a_reverb_response_is_loaded_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("echo.wav");
+    // One sample after 63 others, of 16 bits.
+    let mut wav = b"RIFF\xa4\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+    wav.extend([RATE_HZ, 2 * RATE_HZ].map(u32::to_le_bytes).concat());
+    wav.extend(b"\x02\0\x10\0data\x80\0\0\0");
+    wav.extend([0; 126]);
+    wav.extend([0, 0x40]);
+    fs::write(&path, wav).unwrap();
+    let mut host = Host::new(1);
+    host.set(Port::Parameter(Parameter::ReverbIrMix), 1.0);
+    let settle = |host: &mut Host| (0..40).for_each(|block| drop(host.run(&guitar(block))));
+    let dry = |host: &mut Host| {
+        settle(host);
+        let input = guitar(40);
+        largest_difference(&host.run(&input)[0], &input)
+    };
+    assert!(dry(&mut host) < 0.01, "without a response, the signal passes through");
+    host.send(&[(FileProperty::ReverbIr, &path.display().to_string())]);
+    assert!(dry(&mut host) > 0.1);
+    host.send(&[(FileProperty::ReverbIr, "")]);
+    assert!(dry(&mut host) < 0.01);
+}
+
+fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
 fn a_file_that_cannot_be_played_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let good = model(&folder, "good.nam", 0.5);
@@ -406,7 +436,7 @@ fn a_file_that_cannot_be_played_changes_nothing() {
         host.send(&[(FileProperty::Model, wrong)]);
         host.run(&guitar(2));
         host.run(&guitar(3));
-        assert_eq!(host.files.last().map(|(_, path)| &**path), Some(""), "the cabinet is told last");
+        assert_eq!(host.files.last().map(|(_, path)| &**path), Some(""), "the reverb is told last");
         assert!(host.files[before..].contains(&(FileProperty::Model, good.clone())), "{wrong}: {:?}", host.files);
     }
     // A path that is too long is not loaded, and the next one is.
@@ -415,7 +445,7 @@ fn a_file_that_cannot_be_played_changes_nothing() {
     host.send(&[(FileProperty::Model, "")]);
     host.run(&guitar(5));
     host.run(&guitar(6));
-    assert_eq!(host.files[host.files.len() - 2], (FileProperty::Model, String::new()), "removed");
+    assert_eq!(host.files[host.files.len() - 3], (FileProperty::Model, String::new()), "removed");
 }
 
 #[test]
@@ -443,7 +473,8 @@ fn a_state_is_restored_with_translated_paths() {
         [
             (FileProperty::Preset, String::new()),
             (FileProperty::Model, moved.clone()),
-            (FileProperty::Cabinet, String::new())
+            (FileProperty::Cabinet, String::new()),
+            (FileProperty::ReverbIr, String::new())
         ]
     );
     // Without translation, the path of this machine.

@@ -57,6 +57,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "cab2",
             "cab-normalised",
             "cab-without-delay",
+            "reverb-ir",
             "neutral",
             "set",
         ],

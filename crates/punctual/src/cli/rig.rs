@@ -41,9 +41,14 @@ pub struct Rig {
     /// Remove the silence at the start of the cabinets.
     #[arg(long)]
     pub cab_without_delay: bool,
+    /// Add reverb: an impulse response in a WAV file.
+    ///
+    /// Its share is set with reverb_ir.mix. White noise keeps its level.
+    #[arg(long, value_name = "FILE")]
+    pub reverb_ir: Option<PathBuf>,
     /// Play models and cabinet without gate, tone and levels.
     ///
-    /// DC filter and limiter are off, too, unless set with --set. The routing of two models is kept.
+    /// Effects, DC filter and limiter are off, too, unless set with --set. The routing of two models is kept.
     #[arg(long)]
     pub neutral: bool,
     /// Set e.g. gate.on=on or tone.bass_db=3; repeatable.
@@ -52,9 +57,9 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// True if a preset, a model or a cabinet is given.
+    /// True if a preset, a model or an impulse response is given.
     pub fn is_given(&self) -> bool {
-        self.preset.is_some() || self.model.is_some() || self.cab.is_some()
+        self.preset.is_some() || self.model.is_some() || self.cab.is_some() || self.reverb_ir.is_some()
     }
 }
 

@@ -56,8 +56,12 @@ fn check_combination(options: &AmpRender) -> Result<(), Usage> {
     let rig = &options.rig;
     let has_chain_switch =
         rig.neutral || rig.series || rig.parallel || rig.cab_normalised || rig.cab_without_delay || options.mono;
-    let has_chain_option =
-        has_chain_switch || rig.preset.is_some() || rig.model2.is_some() || rig.cab.is_some() || !rig.set.is_empty();
+    let has_chain_option = has_chain_switch
+        || rig.preset.is_some()
+        || rig.model2.is_some()
+        || rig.cab.is_some()
+        || rig.reverb_ir.is_some()
+        || !rig.set.is_empty();
     let text = match options.bare {
         true if has_chain_option => {
             "--bare plays the model alone, on one channel: leave out --preset, --model2, --cab, --set and all other \

@@ -34,6 +34,9 @@ fn chosen(options: &cli::Rig) -> anyhow::Result<RigSpec> {
         let part = |path: &PathBuf| (path.clone(), IrPart::new(path.display().to_string()));
         chosen.irs = [Some(cab), options.cab2.as_ref()].into_iter().flatten().map(part).collect();
     }
+    if let Some(path) = &options.reverb_ir {
+        chosen.reverb_ir = Some((path.clone(), IrPart::reverb(path.display().to_string())));
+    }
     check_combination(&chosen, options)?;
     for (_, part) in &mut chosen.irs {
         part.normalised |= options.cab_normalised;
@@ -76,7 +79,8 @@ fn choose(part: &mut ModelPart, choice: &cli::ModelChoice) {
 }
 
 fn check_combination(chosen: &RigSpec, options: &cli::Rig) -> Result<(), Usage> {
-    let text = if chosen.models.is_empty() && chosen.irs.is_empty() && options.preset.is_none() {
+    let has_parts = !chosen.models.is_empty() || !chosen.irs.is_empty() || chosen.reverb_ir.is_some();
+    let text = if !has_parts && options.preset.is_none() {
         "there is nothing to play: add --model, --cab or --preset"
     } else if options.parallel && chosen.models.len() < 2 {
         "--parallel needs two models: add --model2"

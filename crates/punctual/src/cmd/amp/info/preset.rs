@@ -58,11 +58,12 @@ fn preset_lines(preset: &Preset, folder: &Path) -> Vec<(&'static str, String)> {
     let missing = |file: &str| if folder.join(file).exists() { "" } else { ", which does not exist" };
     let models = preset.models.iter().map(|part| ("model", format!("{}{}", model(part), missing(&part.file))));
     let irs = preset.irs.iter().map(|part| ("cabinet", format!("{}{}", cabinet(part), missing(&part.file))));
+    let reverb = preset.reverb_ir.iter().map(|part| ("reverb", format!("{}{}", cabinet(part), missing(&part.file))));
     let is_set = |parameter: &&Parameter| preset.settings.get(**parameter) != parameter.info().default;
     let set = Parameter::ALL.iter().filter(is_set);
     let set = set.map(|&it| ("set", format!("{it} = {}", it.to_toml(preset.settings.get(it)))));
     let midi = preset.midi.iter().map(|(number, it)| ("midi", format!("controller {number} sets {it}")));
-    models.chain(irs).chain(set).chain(midi).collect()
+    models.chain(irs).chain(reverb).chain(set).chain(midi).collect()
 }
 
 fn model(part: &ModelPart) -> String {
@@ -96,6 +97,7 @@ fn to_json(preset: &Preset, cost: Option<&ChainCost>) -> Value {
         "format": "Preset",
         "models": preset.models.iter().map(model).collect::<Vec<_>>(),
         "cabinets": preset.irs.iter().map(ir).collect::<Vec<_>>(),
+        "reverb_ir": preset.reverb_ir.as_ref().map(ir),
         "settings": Parameter::ALL.iter().map(setting).collect::<serde_json::Map<_, _>>(),
         "midi": midi.collect::<serde_json::Map<_, _>>(),
         "sample_rate_hz": cost.map(|cost| cost.rate_hz),
