@@ -16,6 +16,7 @@ use super::{
     parameter::Parameter,
     settings::Settings,
     smooth::Smooth,
+    stages::Effect,
 };
 use crate::convert::db_to_gain;
 
@@ -32,32 +33,43 @@ pub struct Drive {
     /// Coefficients of the two filters.
     low_cut: Smooth,
     tone: Smooth,
+    filters: Filters,
+    clipper: Clipper,
+    /// The filters before any sound.
+    silent: Filters,
+}
+
+#[derive(Debug, Clone)]
+struct Filters {
     low_part: LowPass,
     low_pass: LowPass,
     to_double: HalfBand<3>,
     to_quadruple: HalfBand<2>,
     from_quadruple: HalfBand<2>,
     from_double: HalfBand<3>,
-    clipper: Clipper,
 }
 
 impl Drive {
     pub fn new(rate_hz: f32) -> Self {
         let value = || Smooth::new(0.0, rate_hz);
         let [double, quadruple] = TRANSITIONS;
-        Self {
-            rate_hz,
-            gain: value(),
-            level: value(),
-            low_cut: value(),
-            tone: value(),
+        let silent = Filters {
             low_part: LowPass::default(),
             low_pass: LowPass::default(),
             to_double: HalfBand::new(double),
             to_quadruple: HalfBand::new(quadruple),
             from_quadruple: HalfBand::new(quadruple),
             from_double: HalfBand::new(double),
-            clipper: Clipper { last: 0.0, last_root: 1.0 },
+        };
+        Self {
+            rate_hz,
+            gain: value(),
+            level: value(),
+            low_cut: value(),
+            tone: value(),
+            filters: silent.clone(),
+            clipper: Clipper::SILENT,
+            silent,
         }
     }
 
@@ -70,18 +82,26 @@ impl Drive {
         self.low_cut.change_to(low_cut, at_once);
         self.tone.change_to(tone, at_once);
     }
+}
 
-    pub fn process(&mut self, samples: &mut [f32]) {
+impl Effect<1> for Drive {
+    fn process(&mut self, [samples]: [&mut [f32]; 1]) {
+        let Self { gain, level, low_cut, tone, filters, clipper, .. } = self;
         for sample in samples {
-            let cut = *sample - self.low_part.process(*sample, self.low_cut.next());
-            let doubled = self.to_double.double(cut * self.gain.next());
+            let cut = *sample - filters.low_part.process(*sample, low_cut.next());
+            let doubled = filters.to_double.double(cut * gain.next());
             let clipped = doubled.map(|sample| {
-                let quadrupled = self.to_quadruple.double(sample).map(|sample| self.clipper.process(sample));
-                self.from_quadruple.halve(quadrupled)
+                let quadrupled = filters.to_quadruple.double(sample).map(|sample| clipper.process(sample));
+                filters.from_quadruple.halve(quadrupled)
             });
-            let clipped = self.from_double.halve(clipped);
-            *sample = self.low_pass.process(clipped, self.tone.next()) * self.level.next();
+            let clipped = filters.from_double.halve(clipped);
+            *sample = filters.low_pass.process(clipped, tone.next()) * level.next();
         }
+    }
+
+    fn rest(&mut self) {
+        self.filters.clone_from(&self.silent);
+        self.clipper = Clipper::SILENT;
     }
 }
 
@@ -93,6 +113,8 @@ struct Clipper {
 }
 
 impl Clipper {
+    const SILENT: Self = Self { last: 0.0, last_root: 1.0 };
+
     #[inline]
     fn process(&mut self, sample: f32) -> f32 {
         let root = (1.0 + sample * sample).sqrt();
@@ -154,7 +176,7 @@ mod tests {
     #[test]
     fn overtones_are_not_mirrored_at_half_the_rate() {
         for (hz, most_db) in [(1249, -62.0), (4999, -50.0)] {
-            let level = aliases_db(|samples| drive(40.0).process(samples), hz);
+            let level = aliases_db(|samples| drive(40.0).process([samples]), hz);
             let plain = aliases_db(
                 |samples| samples.iter_mut().for_each(|x| *x = (100.0 * *x) / (1.0 + (100.0 * *x).powi(2)).sqrt()),
                 hz,
@@ -166,11 +188,11 @@ mod tests {
     #[test]
     fn soft_sounds_are_only_amplified_and_loud_ones_clipped() {
         let mut soft = sine(1000, 1e-4);
-        drive(20.0).process(&mut soft);
+        drive(20.0).process([&mut soft]);
         let gain_db = 10.0 * (2.0 * power(&soft, 1000).1 / 1e-8).log10();
         assert!((gain_db - 20.0).abs() < 0.03, "{gain_db} dB");
         let mut loud = sine(110, 1.0);
-        drive(50.0).process(&mut loud);
+        drive(50.0).process([&mut loud]);
         let (total, fundamental) = power(&loud, 110);
         // A square wave of amplitude 1, whose fundamental has 8 / pi^2 of its power.
         assert!((total - 1.0).abs() < 0.03 && (fundamental / total - 0.81).abs() < 0.01, "{total} {fundamental}");
@@ -186,7 +208,7 @@ mod tests {
             let mut drive = Drive::new(RATE_HZ as f32);
             drive.apply_settings(&settings, true);
             let mut samples = sine(hz, 1e-4);
-            drive.process(&mut samples);
+            drive.process([&mut samples]);
             10.0 * (2.0 * power(&samples, hz).1 / 1e-8).log10() - 20.0
         };
         let dark = level_db(500, Parameter::DriveTone, 0.0);
@@ -198,7 +220,7 @@ mod tests {
     fn low_frequencies_are_delayed_by_four_samples() {
         let mut samples = sine(1000, 1e-3);
         let input = samples.clone();
-        drive(0.0).process(&mut samples);
+        drive(0.0).process([&mut samples]);
         let difference = |late: usize| -> f64 {
             let pairs = samples[RATE_HZ..].iter().zip(&input[RATE_HZ - late..]);
             pairs.map(|(a, b)| f64::from(a - b).powi(2)).sum()
@@ -211,9 +233,9 @@ mod tests {
     fn silence_ends_at_zero() {
         let mut drive = drive(40.0);
         let _flushed = crate::simd::flush_denormals();
-        drive.process(&mut sine(100, 1.0));
+        drive.process([&mut sine(100, 1.0)]);
         let mut silence = vec![0.0; RATE_HZ];
-        drive.process(&mut silence);
+        drive.process([&mut silence]);
         assert_eq!(silence[RATE_HZ - 100..], [0.0; 100]);
     }
 }

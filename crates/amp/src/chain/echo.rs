@@ -9,6 +9,7 @@ use super::{
     parameter::Parameter,
     settings::Settings,
     smooth::Smooth,
+    stages::Effect,
     tap::Tap,
 };
 use crate::convert::{to_f32, whole};
@@ -26,6 +27,10 @@ pub struct Echo {
     /// Index of the next sample in the rings; their length is `mask + 1`.
     position: usize,
     mask: usize,
+    /// Number of samples in the rings that belong to the sound; older ones count as 0.
+    filled: usize,
+    /// Fades the input in after a rest, because an echo of its start would click.
+    input: Smooth,
     time: Tap<Position>,
     feedback: Smooth,
     mix: Smooth,
@@ -70,7 +75,9 @@ impl Echo {
             sides: [side(), side()],
             position: 0,
             mask: length - 1,
+            filled: 0,
             time: Tap::new(Position::new(SHORTEST), rate_hz),
+            input: Smooth::new(1.0, rate_hz),
             feedback: value(),
             mix: value(),
             tone: value(),
@@ -85,25 +92,43 @@ impl Echo {
         self.mix.change_to(settings.get(Parameter::DelayMix), at_once);
         self.tone.change_to(tone_coefficient(settings.get(Parameter::DelayTone), self.rate_hz), at_once);
     }
+}
 
-    pub fn process(&mut self, left: &mut [f32], right: &mut [f32]) {
-        let Self { sides, position, mask, time, feedback, mix, tone, .. } = self;
+impl Side {
+    /// The sample at a time before `now`.
+    #[inline]
+    fn past(&self, now: usize, at: &Position, filled: usize) -> f32 {
+        let first = at.samples - 1;
+        let sample = |i: usize| self.ring[now.wrapping_sub(first + i) & (self.ring.len() - 1)];
+        match first + 3 <= filled {
+            true => (0..4).map(|i| at.weights[i] * sample(i)).sum(),
+            false => (0..4).filter(|i| first + i <= filled).map(|i| at.weights[i] * sample(i)).sum(),
+        }
+    }
+}
+
+impl Effect<2> for Echo {
+    fn process(&mut self, [left, right]: [&mut [f32]; 2]) {
+        let Self { sides, position, mask, filled, input, time, feedback, mix, tone, .. } = self;
         for frame in left.iter_mut().zip(right) {
-            let (now, mask) = (*position, *mask);
-            let past = time.read(|at| {
-                sides.each_ref().map(|Side { ring, .. }| {
-                    let first = now.wrapping_sub(at.samples).wrapping_add(1);
-                    (0..4).map(|i| at.weights[i] * ring[first.wrapping_sub(i) & mask]).sum()
-                })
-            });
-            let (feedback, mix, tone) = (feedback.next(), mix.next(), tone.next());
+            let now = *position;
+            let past = time.read(|at| sides.each_ref().map(|side| side.past(now, at, *filled)));
+            let (input, feedback, mix, tone) = (input.next(), feedback.next(), mix.next(), tone.next());
             for ((sample, side), past) in <[&mut f32; 2]>::from(frame).into_iter().zip(&mut *sides).zip(past) {
                 let echo = side.filter.process(past, tone);
-                side.ring[now] = *sample + feedback * echo;
+                side.ring[now] = input * *sample + feedback * echo;
                 *sample += mix * (echo - *sample);
             }
-            *position = (now + 1) & mask;
+            *position = (now + 1) & *mask;
+            *filled = (*filled + 1).min(*mask);
         }
+    }
+
+    fn rest(&mut self) {
+        self.filled = 0;
+        self.input.set_now(0.0);
+        self.input.set(1.0);
+        self.sides.iter_mut().for_each(|side| side.filter = LowPass::default());
     }
 }
 
@@ -134,7 +159,7 @@ mod tests {
 
     fn play(echo: &mut Echo, input: &[f32]) -> [Vec<f32>; 2] {
         let (mut left, mut right) = (input.to_vec(), vec![0.0; input.len()]);
-        left.chunks_mut(64).zip(right.chunks_mut(64)).for_each(|(left, right)| echo.process(left, right));
+        left.chunks_mut(64).zip(right.chunks_mut(64)).for_each(|(left, right)| echo.process([left, right]));
         [left, right]
     }
 
@@ -205,7 +230,7 @@ mod tests {
             } else if at.is_multiple_of(5) {
                 echo.apply_settings(&settings(100.0 + at as f32 / 96.0, 0.3, 0.5, 1.0), false);
             }
-            echo.process(left, right);
+            echo.process([left, right]);
             for &sample in &*left {
                 worst = worst.max((sample - last).abs());
                 last = sample;

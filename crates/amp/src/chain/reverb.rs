@@ -14,7 +14,7 @@
 
 use std::f64::consts::TAU;
 
-use super::{parameter::Parameter, settings::Settings, smooth::Smooth, tap::Tap};
+use super::{parameter::Parameter, settings::Settings, smooth::Smooth, stages::Effect, tap::Tap};
 use crate::convert::{to_f32, whole};
 
 /// Number of lines, a power of two.
@@ -41,6 +41,10 @@ pub struct Reverb {
     mask: usize,
     /// Index of the next sample in all rings.
     position: usize,
+    /// Number of samples in the rings that belong to the sound; older ones count as 0.
+    filled: usize,
+    /// Fades the input in after a rest, because an echo of its start would click.
+    input: Smooth,
     lengths: Tap<[usize; LINES]>,
     /// The last outputs of the filters.
     filtered: [f32; LINES],
@@ -83,6 +87,7 @@ impl Reverb {
             stride,
             mask: ring - 1,
             position: 0,
+            filled: 0,
             lengths: Tap::new(lengths, rate_hz),
             filtered: [0.0; LINES],
             shape,
@@ -90,6 +95,7 @@ impl Reverb {
             before: coefficients,
             after: coefficients,
             change: Smooth::new(1.0, rate_hz),
+            input: Smooth::new(1.0, rate_hz),
             mix: Smooth::new(0.0, rate_hz),
         }
     }
@@ -120,9 +126,11 @@ impl Reverb {
             }
         }
     }
+}
 
-    pub fn process(&mut self, left: &mut [f32], right: &mut [f32]) {
-        let Self { rings, stride, mask, position, lengths, filtered, mix, .. } = self;
+impl Effect<2> for Reverb {
+    fn process(&mut self, [left, right]: [&mut [f32]; 2]) {
+        let Self { rings, stride, mask, position, filled, input, lengths, filtered, mix, .. } = self;
         let (stride, mask) = (*stride, *mask);
         for (left, right) in left.iter_mut().zip(right) {
             if self.change.is_ramping() {
@@ -131,21 +139,35 @@ impl Reverb {
             let Coefficients { a, p, b } = &self.coefficients;
             let now = *position;
             let past: [f32; LINES] = lengths.read(|lengths| {
-                std::array::from_fn(|line| rings[line * stride + (now.wrapping_sub(lengths[line]) & mask)])
+                let sample = |line: usize| rings[line * stride + (now.wrapping_sub(lengths[line]) & mask)];
+                // The last line is the longest.
+                match lengths[LINES - 1] <= *filled {
+                    true => std::array::from_fn(sample),
+                    false => std::array::from_fn(|line| if lengths[line] <= *filled { sample(line) } else { 0.0 }),
+                }
             });
             for line in 0..LINES {
                 filtered[line] = a[line] * past[line] + p[line] * filtered[line];
             }
-            let input = [*left * b, *right * b];
+            let input = b * input.next();
+            let inputs = [input * *left, input * *right];
             for (line, mixed) in mixed(*filtered).into_iter().enumerate() {
-                rings[line * stride + now] = mixed + input[line % 2];
+                rings[line * stride + now] = mixed + inputs[line % 2];
             }
             let mix = mix.next();
             for (sample, signs) in [left, right].into_iter().zip(&SIGNS) {
                 *sample += mix * (sum(&past, signs) - *sample);
             }
             *position = (now + 1) & mask;
+            *filled = (*filled + 1).min(mask);
         }
+    }
+
+    fn rest(&mut self) {
+        self.filled = 0;
+        self.input.set_now(0.0);
+        self.input.set(1.0);
+        self.filtered = [0.0; LINES];
     }
 }
 
@@ -264,7 +286,7 @@ mod tests {
 
     fn play(reverb: &mut Reverb, input: &[f32]) -> [Vec<f32>; 2] {
         let (mut left, mut right) = (input.to_vec(), input.to_vec());
-        left.chunks_mut(64).zip(right.chunks_mut(64)).for_each(|(left, right)| reverb.process(left, right));
+        left.chunks_mut(64).zip(right.chunks_mut(64)).for_each(|(left, right)| reverb.process([left, right]));
         [left, right]
     }
 
@@ -381,7 +403,7 @@ mod tests {
                 let share = (at * 37 % 101) as f32 / 100.0;
                 reverb.apply_settings(&settings(share, 0.1 + 3.0 * (1.0 - share), share, 0.5), false);
             }
-            reverb.process(left, right);
+            reverb.process([left, right]);
             for &sample in &*left {
                 worst = worst.max((sample - last).abs());
                 last = sample;

@@ -41,6 +41,11 @@ impl Smooth {
         }
     }
 
+    /// True if the value is and stays 0.
+    pub fn is_off(&self) -> bool {
+        self.now == 0.0 && !self.is_ramping()
+    }
+
     /// True during a ramp.
     pub fn is_ramping(&self) -> bool {
         self.left > 0

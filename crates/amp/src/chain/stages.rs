@@ -27,7 +27,7 @@ impl Chain {
         self.sanitize_and_meter(signal);
         self.gate.listen(signal, gate);
         self.gains.input.apply([signal]);
-        bypassable(&mut self.gains.drive_on, [&mut *signal], |[signal]| self.drive.process(signal));
+        play_effect(&mut self.gains.drive_on, [&mut *signal], &mut self.drive);
         self.amplify(signal);
         for (sample, gate) in signal.iter_mut().zip(&*gate) {
             *sample *= 1.0 + self.gains.gate_on.next() * (gate - 1.0);
@@ -128,10 +128,8 @@ impl Chain {
 
     fn finish(&mut self, left: &mut [f32], right: &mut [f32]) {
         self.block_dc(left, right);
-        bypassable(&mut self.gains.delay_on, [&mut *left, &mut *right], |[left, right]| self.echo.process(left, right));
-        bypassable(&mut self.gains.reverb_on, [&mut *left, &mut *right], |[left, right]| {
-            self.reverb.process(left, right);
-        });
+        play_effect(&mut self.gains.delay_on, [&mut *left, &mut *right], &mut self.echo);
+        play_effect(&mut self.gains.reverb_on, [&mut *left, &mut *right], &mut self.reverb);
         self.process_reverb_ir(left, right);
         self.gains.output.apply([left, right]);
         self.clip(left);
@@ -165,6 +163,23 @@ impl Chain {
                 self.metering.counts.overloads += 1;
             }
         }
+    }
+}
+
+/// A stage that is not computed while it is switched off.
+pub trait Effect<const N: usize> {
+    /// Plays simultaneous signals.
+    fn process(&mut self, signals: [&mut [f32]; N]);
+
+    /// Forgets all sound, in a short time that does not depend on how much there was.
+    fn rest(&mut self);
+}
+
+/// Applies an effect and mixes it in according to the switch. When it is switched on again, it begins with silence.
+fn play_effect<const N: usize>(switch: &mut Smooth, signals: [&mut [f32]; N], effect: &mut impl Effect<N>) {
+    match switch.is_off() {
+        true => effect.rest(),
+        false => bypassable(switch, signals, |signals| effect.process(signals)),
     }
 }
 

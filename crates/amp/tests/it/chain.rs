@@ -536,10 +536,32 @@ fn a_reverb_response_is_applied_to_the_mean_and_mixed_with_each_side() {
 }
 
 #[test]
+fn an_effect_that_is_switched_on_again_begins_with_silence() {
+    for (switch, others) in [
+        (Parameter::DriveOn, [(Parameter::DriveTone, 0.0); 2]),
+        (Parameter::DelayOn, [(Parameter::DelayTime, 500.0), (Parameter::DelayFeedback, 0.9)]),
+        (Parameter::ReverbOn, [(Parameter::ReverbDecay, 10.0), (Parameter::ReverbMix, 1.0)]),
+    ] {
+        let values = [[(switch, 1.0)].as_slice(), &others].concat();
+        let (mut chain, mut controls) = new(&settings(&values), [None, None], None);
+        let [left, _] = play(&mut chain, &[guitar(24_000), vec![0.0; 4800]].concat(), &[64]);
+        assert!(switch == Parameter::DriveOn || largest(&left[24_000..]) > 1e-3, "{switch}: still sounds");
+        for value in [0.0, 1.0] {
+            controls.set(switch, value).unwrap();
+            let [left, _] = play(&mut chain, &[0.0; 48_000], &[64]);
+            assert!(largest(&left[1024..]) == 0.0, "{switch}: {}", largest(&left[1024..]));
+        }
+    }
+}
+
+#[test]
 fn effects_are_switched_without_a_click() {
     // A switch without a ramp would cost the square of its step: 0.1 or more for each of 15 changes.
     let drive = switching_energy(Parameter::DriveOn, &[(Parameter::DriveGain, 30.0), (Parameter::DriveTone, 1.0)]);
     let delay = switching_energy(Parameter::DelayOn, &[(Parameter::DelayMix, 0.5), (Parameter::DelayTime, 300.0)]);
+    // Its echoes sound before it is switched off again.
+    let short = switching_energy(Parameter::DelayOn, &[(Parameter::DelayMix, 0.5), (Parameter::DelayTime, 30.0)]);
     let reverb = switching_energy(Parameter::ReverbOn, &[(Parameter::ReverbMix, 0.8)]);
-    assert!(drive < 1e-3 && delay < 1e-3 && reverb < 1e-3, "{drive:e} {delay:e} {reverb:e}");
+    let all = [drive, delay, short, reverb];
+    assert!(all.iter().all(|energy| *energy < 1e-3), "{all:?}");
 }
