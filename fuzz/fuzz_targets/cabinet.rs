@@ -6,7 +6,7 @@ use harmless::check_error;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let ir = match Ir::from_wav(bytes) {
+    let ir = match Ir::from_file(bytes) {
         Ok(ir) => ir,
         Err(error) => return check_error(error),
     };

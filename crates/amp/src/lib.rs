@@ -11,7 +11,8 @@
 //! | [`resample`] | sample rate conversion |
 //! | [`rig`] | the files that a preset names, read and checked |
 //! | [`tuner`] | finding the note that is played |
-//! | [`wav`] | reading WAV files |
+//! | [`recording`] | reading WAV, FLAC and AIFF files |
+//! | [`wav`] | the format of WAV files |
 //! | [`mod@file`] | reading and checking model files |
 //! | [`model`] | a model that is ready to play |
 //! | `net` | the networks, one module per kind |
@@ -46,6 +47,7 @@ mod memory;
 pub mod model;
 mod net;
 pub mod preset;
+pub mod recording;
 pub mod resample;
 pub mod rig;
 mod simd;

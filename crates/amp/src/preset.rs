@@ -287,7 +287,7 @@ mod tests {
                 "[[ir]]\nfile = 'a'\n[[ir]]\nfile = 'b'\n[[ir]]\nfile = 'c'",
                 "line 5: ir must be one or two [[ir]] sections",
             ),
-            ("[reverb_ir]\nmix = 0.5\ngain_db = 3", "line 1: file must be the name of a WAV file"),
+            ("[reverb_ir]\nmix = 0.5\ngain_db = 3", "line 1: file must be the name of a WAV, FLAC or AIFF file"),
             ("[reverb_ir]\nfile = 'a'\nmixx = 0.5", r#"line 3: unknown "mixx" in [reverb_ir]; did you mean "mix"?"#),
             ("[reverb_ir]\nfile = 'a'\nmix = 2", "line 3: reverb_ir.mix must be 0 to 1 (got 2)"),
             ("[[reverb_ir]]\nfile = 'a'", r#"line 1: unknown "reverb_ir" in a preset"#),

@@ -178,7 +178,7 @@ impl Rig {
             let others = others.iter().flat_map(|rig| rig.all_irs());
             let version = version(&path);
             LoadedFile::load(path, part, version, others, |path| {
-                Ir::from_wav(&bytes(path, &read)?).map_err(wrong(path))
+                Ir::from_file(&bytes(path, &read)?).map_err(wrong(path))
             })
         };
         let RigSpec { models, irs, reverb_ir, settings, midi } = spec;

@@ -38,6 +38,10 @@ fn is_model_extension(extension: &OsStr) -> bool {
     ["nam", "json", "aidax"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
+fn is_cabinet_extension(extension: &OsStr) -> bool {
+    amp::recording::EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
+}
+
 /// Why a file of the library cannot be loaded.
 #[derive(Debug, Error)]
 pub enum LibraryError {
@@ -259,10 +263,13 @@ impl Library {
                 files.add_other(&path, "it is a pipe, a device, a link to a folder, or a broken link");
             } else if is_model_extension(extension) {
                 files.models.push(path);
-            } else if extension.eq_ignore_ascii_case("wav") {
+            } else if is_cabinet_extension(extension) {
                 files.cabinets.push(path);
             } else if !extension.eq_ignore_ascii_case("toml") {
-                files.add_other(&path, "it is not a model (.nam, .json, .aidax), a cabinet (.wav) or a preset (.toml)");
+                files.add_other(
+                    &path,
+                    "it is not a model (.nam, .json, .aidax), a cabinet (.wav, .flac, .aiff) or a preset (.toml)",
+                );
             } else if subfolder.is_empty() {
                 files.presets.push(path);
             } else {

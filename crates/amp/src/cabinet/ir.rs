@@ -4,8 +4,9 @@ use thiserror::Error;
 
 use crate::{
     convert::{to_f32, whole},
+    recording::{Recording, RecordingError},
     resample::{self, RateError},
-    wav::{self, WavError},
+    wav::WavError,
 };
 
 /// Maximum length of a response, samples: 10 s at 192 kHz.
@@ -28,7 +29,7 @@ pub struct Ir {
 pub enum IrError {
     /// The file cannot be read.
     #[error(transparent)]
-    Wav(#[from] WavError),
+    Recording(#[from] RecordingError),
     /// The number of channels, which is not 1 or 2.
     #[error("a cabinet must have 1 or 2 channels (got {0}); select two, e.g. sox in.wav out.wav remix 1 2")]
     Channels(usize),
@@ -67,7 +68,7 @@ impl Ir {
             return Err(IrError::TooLong { frames, rate_hz });
         }
         if let Some(at) = channels.iter().flatten().position(|sample| !sample.is_finite()) {
-            return Err(WavError::NotFinite(at).into());
+            return Err(RecordingError::from(WavError::NotFinite(at)).into());
         }
         if channels.iter().flatten().all(|&sample| sample == 0.0) {
             return Err(IrError::Silent);
@@ -76,13 +77,13 @@ impl Ir {
         Ok(Self { rate_hz, channels })
     }
 
-    /// Reads a response from a WAV file.
+    /// Reads a response from a WAV, FLAC or AIFF file.
     ///
     /// # Errors
     /// [`IrError`] if the file cannot be read or the response cannot be played.
-    pub fn from_wav(bytes: &[u8]) -> Result<Self, IrError> {
-        let wav = wav::read(bytes)?;
-        Self::new(wav.rate_hz, wav.channels)
+    pub fn from_file(bytes: &[u8]) -> Result<Self, IrError> {
+        let (properties, channels) = Recording::read_all(bytes)?;
+        Self::new(properties.rate_hz, channels)
     }
 
     /// Sample rate, Hz.
@@ -257,7 +258,7 @@ mod tests {
     fn rejects_responses_that_cannot_be_played() {
         assert_eq!(Ir::new(48_000, vec![vec![1.0]; 3]), Err(IrError::Channels(3)));
         assert_eq!(Ir::new(48_000, vec![vec![]]), Err(IrError::Silent));
-        assert_eq!(Ir::new(48_000, vec![vec![f32::NAN]]), Err(IrError::Wav(WavError::NotFinite(0))));
+        assert_eq!(Ir::new(48_000, vec![vec![f32::NAN]]), Err(RecordingError::from(WavError::NotFinite(0)).into()));
         let too_long = |frames, rate_hz| Err(IrError::TooLong { frames, rate_hz });
         assert_eq!(Ir::new(48_000, vec![vec![1.0; MAX_FRAMES + 1]]), too_long(MAX_FRAMES + 1, 48_000));
         // A low rate in a header would multiply the samples.

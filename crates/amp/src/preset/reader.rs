@@ -18,7 +18,7 @@ const GAINS_DB: std::ops::RangeInclusive<f32> = -60.0..=40.0;
 const MODEL_KEYS: [&str; 3] = ["file", "slim", "knobs"];
 const IR_KEYS: [&str; 4] = ["file", "gain_db", "normalised", "without_delay"];
 /// The file of an impulse response, for messages.
-const IR_FILE: &str = "the name of a WAV file";
+const IR_FILE: &str = "the name of a WAV, FLAC or AIFF file";
 
 /// Parses one text.
 pub struct Reader<'a> {

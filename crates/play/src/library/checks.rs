@@ -28,7 +28,7 @@ impl Kind {
     pub fn check(self, bytes: &[u8]) -> Result<(), String> {
         match self {
             Self::Model => ModelFile::read(bytes).map(drop).map_err(|error| error.to_string()),
-            Self::Cabinet => Ir::from_wav(bytes).map(drop).map_err(|error| error.to_string()),
+            Self::Cabinet => Ir::from_file(bytes).map(drop).map_err(|error| error.to_string()),
             Self::Preset => {
                 let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
                 Preset::parse(text).map(drop).map_err(|error| error.to_string())

@@ -7,7 +7,7 @@ use record::{
     visible::is_hidden,
 };
 
-use super::{Library, checks::Kind, is_model_extension};
+use super::{Library, checks::Kind, is_cabinet_extension, is_model_extension};
 use crate::page::{Slot, Upload, UploadError};
 
 /// Maximum length of a name without its extension, bytes. File systems allow 255, also for the name while it is written.
@@ -48,12 +48,12 @@ fn safe_name(name: &str) -> Result<(String, Kind, Slot), String> {
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
     let (kind, slot) = if is_model_extension(&extension) {
         (Kind::Model, Slot::Model1)
-    } else if extension == "wav" {
+    } else if is_cabinet_extension(&extension) {
         (Kind::Cabinet, Slot::Cabinet)
     } else if extension == "toml" {
         return Err("presets cannot be added on the page, because they name files: copy it into the folder".to_owned());
     } else {
-        return Err("only models (.nam, .json, .aidax) and cabinets (.wav) can be added".to_owned());
+        return Err("only models (.nam, .json, .aidax) and cabinets (.wav, .flac, .aiff) can be added".to_owned());
     };
     let is_usual = |c: char| !is_hidden(c) && (c.is_alphanumeric() || " -_.,()+#&".contains(c));
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -153,9 +153,9 @@ pub struct Devices {
 /// Options of `amp info`.
 #[derive(Debug, Args)]
 pub struct Info {
-    /// Model, cabinet (.wav) or preset (.toml).
+    /// Model, cabinet (e.g. .wav) or preset (.toml).
     ///
-    /// A model is a .nam, .json or .aidax file.
+    /// A model is a .nam, .json or .aidax file, a cabinet a .wav, .flac or .aiff file.
     pub file: PathBuf,
     /// Size and knobs of the model.
     #[command(flatten)]

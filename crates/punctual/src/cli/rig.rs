@@ -29,7 +29,9 @@ pub struct Rig {
     /// Play the models in parallel, mixed by amp.mix.
     #[arg(long)]
     pub parallel: bool,
-    /// Play this cabinet: an impulse response in a WAV file.
+    /// Play this cabinet: an impulse response, e.g. WAV.
+    ///
+    /// A WAV, FLAC or AIFF file.
     #[arg(long, value_name = "FILE")]
     pub cab: Option<PathBuf>,
     /// Mix this second cabinet with the first one.
@@ -41,9 +43,9 @@ pub struct Rig {
     /// Remove the silence at the start of the cabinets.
     #[arg(long)]
     pub cab_without_delay: bool,
-    /// Add reverb: an impulse response in a WAV file.
+    /// Add reverb: an impulse response, e.g. WAV.
     ///
-    /// Its share is set with reverb_ir.mix. White noise keeps its level.
+    /// A WAV, FLAC or AIFF file. Its share is set with reverb_ir.mix. White noise keeps its level.
     #[arg(long, value_name = "FILE")]
     pub reverb_ir: Option<PathBuf>,
     /// Play models and cabinet without gate, tone and levels.

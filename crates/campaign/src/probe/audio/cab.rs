@@ -45,7 +45,7 @@ impl CabSource {
             Self::BuiltIn(samples) => Ir::new(rate_hz, vec![response(*samples)]).map_err(broken)?,
             Self::File(path) => {
                 let bytes = read_part(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
-                Ir::from_wav(&bytes).map_err(broken)?
+                Ir::from_file(&bytes).map_err(broken)?
             }
         };
         let ir = ir.resampled(rate_hz).map_err(broken)?;

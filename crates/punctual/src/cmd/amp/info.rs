@@ -24,10 +24,11 @@ struct Description {
 
 pub fn run(options: &AmpInfo) -> anyhow::Result<u8> {
     let is = |extension: &str| options.file.extension().is_some_and(|it| it.eq_ignore_ascii_case(extension));
-    if options.choice.is_given() && (is("wav") || is("toml")) {
+    let is_cabinet = amp::recording::EXTENSIONS.iter().any(|extension| is(extension));
+    if options.choice.is_given() && (is_cabinet || is("toml")) {
         return Err(Usage("--slim and --param apply to a model: leave them out".to_owned()).into());
     }
-    let description = if is("wav") {
+    let description = if is_cabinet {
         cabinet::describe(&options.file)?
     } else if is("toml") {
         preset::describe(&options.file)?

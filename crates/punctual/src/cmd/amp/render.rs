@@ -9,7 +9,7 @@ use std::{
 };
 
 use ::play::render::{Audio, OnProgress, RenderError, RenderedChain, render_chain, render_model};
-use amp::{Parameter, Rig, wav};
+use amp::{Parameter, Rig, recording::Recording};
 use anyhow::{Context, bail};
 use hound::{SampleFormat, WavSpec, WavWriter};
 use record::visible::{self, Passes};
@@ -135,8 +135,8 @@ fn print_notes(rendered: &RenderedChain, options: &AmpRender, rig: &Rig) {
 
 fn read_input(options: &AmpRender) -> anyhow::Result<Audio> {
     let path = if is_stream(&options.input) { Path::new("/dev/stdin") } else { &options.input };
-    let wav::Wav { rate_hz, channels, .. } =
-        wav::read(&read_recording(path)?).with_context(|| path.display().to_string())?;
+    let (file, channels) = Recording::read_all(&read_recording(path)?).with_context(|| path.display().to_string())?;
+    let rate_hz = file.rate_hz;
     let count = channels.len();
     let guitar = match options.channel {
         Some(number) => channels.into_iter().nth(usize::from(number) - 1).ok_or_else(|| {

@@ -3,7 +3,7 @@
 use record::grouped;
 use std::path::Path;
 
-use amp::{Cabinet, Ir, wav};
+use amp::{Cabinet, Ir, recording::Recording};
 use anyhow::Context;
 
 use super::{
@@ -12,9 +12,8 @@ use super::{
 };
 
 pub fn describe(path: &Path) -> anyhow::Result<Description> {
-    let wav = wav::read(&read_part(path)?).with_context(|| path.display().to_string())?;
-    let (bits, is_float) = wav.sample;
-    let ir = Ir::new(wav.rate_hz, wav.channels).with_context(|| path.display().to_string())?;
+    let (file, channels) = Recording::read_all(&read_part(path)?).with_context(|| path.display().to_string())?;
+    let ir = Ir::new(file.rate_hz, channels).with_context(|| path.display().to_string())?;
     let played = ir.clone().trimmed();
     let silence = ir.frames() - ir.clone().without_delay().frames();
     let mut cabinet = Cabinet::new(&played);
@@ -25,7 +24,8 @@ pub fn describe(path: &Path) -> anyhow::Result<Description> {
     let samples = |frames: usize| grouped(frames as u64);
     let db = |factor: f32| 20.0 * f64::from(factor).log10();
     let channels = if cabinet.is_stereo() { "stereo" } else { "mono" };
-    let kind = if is_float { "floating point" } else { "integer" };
+    let kind = if file.is_float { "floating point" } else { "integer" };
+    let bits = file.bits.map_or_else(|| "-".to_owned(), |bits| bits.to_string());
     let lines = vec![
         ("cabinet", format!("{}: impulse response, {channels}", file_name(path))),
         ("sample rate", format!("{rate_hz} Hz, {bits}-bit {kind}")),
@@ -37,11 +37,11 @@ pub fn describe(path: &Path) -> anyhow::Result<Description> {
         ("cost here", cost.describe()),
     ];
     let json = serde_json::json!({
-        "format": "Wav",
+        "format": format!("{:?}", file.format),
         "channels": ir.channels().len(),
         "sample_rate_hz": rate_hz,
-        "bits": bits,
-        "floating_point": is_float,
+        "bits": file.bits,
+        "floating_point": file.is_float,
         "frames": ir.frames(),
         "played_frames": played.frames(),
         "silence_frames": silence,
