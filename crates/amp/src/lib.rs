@@ -12,7 +12,7 @@
 //! | [`rig`] | the files that a preset names, read and checked |
 //! | [`tuner`] | finding the note that is played |
 //! | [`recording`] | reading WAV, FLAC and AIFF files |
-//! | [`wav`] | the format of WAV files |
+//! | [`wav`] | reading and writing WAV files |
 //! | [`mod@file`] | reading and checking model files |
 //! | [`model`] | a model that is ready to play |
 //! | `net` | the networks, one module per kind |

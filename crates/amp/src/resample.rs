@@ -6,6 +6,7 @@
 //! same constant output.
 
 mod insert;
+mod recording;
 mod response;
 mod streaming;
 
@@ -15,6 +16,7 @@ use thiserror::Error;
 
 use crate::convert::{to_f32, whole};
 pub use insert::ResampledInsert;
+pub use recording::RecordingResampler;
 pub use response::response;
 
 /// Maximum number of weights in a table: 64 MiB.
@@ -115,18 +117,11 @@ impl PolyphaseFilter {
 /// # Errors
 /// [`RateError`] if the ratio of the rates is not supported.
 pub fn resample(samples: &[f32], from_hz: u32, to_hz: u32) -> Result<Vec<f32>, RateError> {
-    if from_hz == to_hz && from_hz > 0 {
-        return Ok(samples.to_vec());
-    }
-    let filter = PolyphaseFilter::new(from_hz, to_hz, Quality::OFFLINE)?;
-    let mut padded = vec![0.0; samples.len() + 2 * filter.half];
-    padded[filter.half - 1..][..samples.len()].copy_from_slice(samples);
-    let frames = (samples.len() * filter.up).div_ceil(filter.down);
-    let at = |n: usize| {
-        let position = n * filter.down;
-        filter.output(position % filter.up, &padded[position / filter.up..][..2 * filter.half])
-    };
-    Ok((0..frames).map(at).collect())
+    let mut resampler = RecordingResampler::new(from_hz, to_hz)?;
+    let mut output = Vec::new();
+    resampler.push(samples, &mut output);
+    resampler.finish(&mut output);
+    Ok(output)
 }
 
 /// The greatest common divisor, at least 1.

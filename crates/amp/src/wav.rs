@@ -4,6 +4,8 @@
 //! `WAVEFORMATEXTENSIBLE` for the extensible form, and EBU Tech 3306 for RF64, where a separate chunk contains a 64-bit
 //! length. If a program that wrote a stream left the length open, the data ends with the file.
 
+mod writer;
+
 use std::{
     io::{Read, SeekFrom},
     ops::RangeInclusive,
@@ -59,6 +61,8 @@ pub enum WavError {
     #[error("sample {0} of the recording is NaN or infinite; export it again")]
     NotFinite(usize),
 }
+
+pub use writer::WavWriter;
 
 const INTEGER: u16 = 1;
 const FLOAT: u16 = 3;

@@ -1,46 +1,66 @@
-//! Offline rendering of audio through a model or a whole chain.
+//! Offline rendering of recordings through a model or a whole chain, in constant memory.
+
+use std::io::{self, Seek, Write};
 
 use amp::{
-    Chain, Model, Rig,
-    resample::{self, RateError},
+    Chain, Controls, Model, Rig,
+    recording::{self, Recording, RecordingError},
+    resample::{RateError, RecordingResampler},
+    wav::WavWriter,
 };
 use thiserror::Error;
 
 use crate::rig_loader::{RigLoadError, RigLoader};
 
-/// Frames that are processed between two reports of progress.
-const CHUNK: usize = 4096;
+/// What a recording is played through.
+#[derive(Debug)]
+pub enum Through<'r> {
+    /// A model alone, at its own rate.
+    Model {
+        /// The model, boxed because it is large.
+        model: Box<Model>,
+        /// Its sample rate, Hz.
+        rate_hz: u32,
+    },
+    /// A whole chain, at the rate of the first model, because audio can be resampled better offline than while it plays.
+    Chain {
+        /// The parts of the chain and its settings.
+        rig: &'r Rig,
+        /// Loads the parts.
+        loader: RigLoader,
+    },
+}
 
-/// Audio samples, one list for each channel, all of equal length.
-#[derive(Debug, Clone)]
-pub struct Audio {
+/// The form of the input and the output.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Form {
+    /// The channel of the recording that is played, counted from 0; `None` for the mean of all.
+    pub channel: Option<usize>,
+    /// Sample rate of the output, Hz; `None` for that of the recording.
+    pub rate_hz: Option<u32>,
+    /// True to write the mean of left and right.
+    pub mono: bool,
+}
+
+/// Properties of a rendered file, with the number of samples that had to be changed.
+#[derive(Debug)]
+pub struct Rendered {
     /// Sample rate, Hz.
     pub rate_hz: u32,
-    /// The samples.
-    pub channels: Vec<Vec<f32>>,
-}
-
-impl Audio {
+    /// Number of channels, 1 or 2.
+    pub channels: u16,
     /// Number of frames.
-    #[must_use]
-    pub fn frames(&self) -> usize {
-        self.channels.first().map_or(0, Vec::len)
-    }
-}
-
-/// The output of a chain, with the number of samples that had to be changed.
-#[derive(Debug)]
-pub struct RenderedChain {
-    /// The output.
-    pub audio: Audio,
-    /// Sample rate of the chain, Hz.
-    pub chain_rate_hz: u32,
+    pub frames: u64,
+    /// Duration of the recording, s.
+    pub duration_s: f64,
+    /// Sample rate of the chain or the model, Hz.
+    pub inner_rate_hz: u32,
     /// Input samples more than 60 dB above full scale, which were played as silence.
     pub bad_input: u64,
     /// Samples that models or gains raised to more than 60 dB above full scale, and that were clipped there.
     pub overloads: u64,
     /// Output samples above full scale, which were not changed.
-    pub clips: usize,
+    pub clips: u64,
 }
 
 /// Why audio cannot be rendered.
@@ -52,94 +72,180 @@ pub enum RenderError {
     /// A file cannot be played.
     #[error(transparent)]
     Load(#[from] RigLoadError),
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The output cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
     /// The model with this index, from 0, was muted.
     #[error("the output of model {} is NaN or infinite: choose another model", .0 + 1)]
     Muted(usize),
 }
 
-/// Receives the number of rendered frames and the total number.
-pub type OnProgress<'a> = dyn FnMut(usize, usize) + 'a;
-
-/// Renders the first channel of `input` through a model alone, at the rate of the model. The output has the sample rate
-/// `to_hz` and the duration of the input.
+/// Renders a recording to a WAV file of the same duration, aligned sample for sample. It is stereo if the sides of the
+/// chain can differ. `on_progress` receives the number of frames of the recording that have been played.
 ///
 /// # Errors
-/// [`RenderError`].
-pub fn render_model(
-    model: &mut Model,
-    model_hz: u32,
-    input: &Audio,
-    to_hz: u32,
-    on_progress: &mut OnProgress,
-) -> Result<Audio, RenderError> {
-    let samples = resample::resample(&input.channels[0], input.rate_hz, model_hz)?;
-    let mut output = vec![0.0; samples.len()];
-    let mut done = 0;
-    for (input, output) in samples.chunks(CHUNK).zip(output.chunks_mut(CHUNK)) {
-        model.process(input, output);
-        done += input.len();
-        on_progress(done, samples.len());
+/// [`RenderError`]; then the output is incomplete.
+pub fn render(
+    recording: &mut Recording,
+    through: Through,
+    form: Form,
+    output: impl Write + Seek,
+    on_progress: &mut dyn FnMut(u64),
+) -> Result<Rendered, RenderError> {
+    let input_hz = recording.properties().rate_hz;
+    let to_hz = form.rate_hz.unwrap_or(input_hz);
+    let mut player = Player::new(through, input_hz, form.mono)?;
+    let mut to_inner = RecordingResampler::new(input_hz, player.rate_hz)?;
+    let mut writer = OutputWriter::new(&player, to_hz, output)?;
+    let (mut block, mut mono, mut inner) = (Vec::new(), Vec::new(), Vec::new());
+    let mut consumed = 0;
+    loop {
+        recording.next_block(&mut block)?;
+        recording::to_mono(&block, form.channel, &mut mono);
+        inner.clear();
+        to_inner.push(&mono, &mut inner);
+        if mono.is_empty() {
+            to_inner.finish(&mut inner);
+            // The chain still contains the end of the recording.
+            inner.resize(inner.len() + player.delay, 0.0);
+        }
+        let is_end = mono.is_empty();
+        consumed += mono.len() as u64;
+        for inner in inner.chunks(recording::BLOCK_FRAMES) {
+            writer.write(player.play(inner))?;
+        }
+        on_progress(consumed);
+        if is_end {
+            break;
+        }
     }
-    if model.is_muted() {
-        return Err(RenderError::Muted(0));
-    }
-    resample_output(&[output], model_hz, input, to_hz)
+    let frames = (u128::from(consumed) * u128::from(to_hz)).div_ceil(u128::from(input_hz));
+    let clips = writer.finish(u64::try_from(frames).unwrap_or(u64::MAX))?;
+    let (bad_input, overloads) = player.finish()?;
+    Ok(Rendered {
+        rate_hz: to_hz,
+        channels: player.channels,
+        frames: u64::try_from(frames).unwrap_or(u64::MAX),
+        duration_s: consumed as f64 / f64::from(input_hz),
+        inner_rate_hz: player.rate_hz,
+        bad_input,
+        overloads,
+        clips,
+    })
 }
 
-/// Renders the first channel of `input` through a whole chain. The chain runs at the rate of the first model, because
-/// audio can be resampled better offline than while it plays. The output has the sample rate `to_hz` and the duration
-/// of the input; it is stereo if a cabinet is, unless `mono` is true.
-///
-/// # Errors
-/// [`RenderError`].
-pub fn render_chain(
-    rig: &Rig,
-    loader: RigLoader,
-    input: &Audio,
-    to_hz: u32,
-    mono: bool,
-    on_progress: &mut OnProgress,
-) -> Result<RenderedChain, RenderError> {
-    let chain_rate_hz = rig.rate_hz().unwrap_or(input.rate_hz);
-    let samples = resample::resample(&input.channels[0], input.rate_hz, chain_rate_hz)?;
-    let (mut chain, controls) = Chain::new(chain_rate_hz, &rig.settings, loader.parts(rig, chain_rate_hz)?);
-    let [left, right] = process(&mut chain, samples, on_progress);
-    let meters = controls.meters();
-    if let Some(index) = meters.muted.iter().position(|&is_muted| is_muted) {
-        return Err(RenderError::Muted(index));
-    }
-    let channels = match rig.is_stereo() && !mono {
-        true => vec![left, right],
-        false => vec![left.iter().zip(&right).map(|(left, right)| 0.5 * (left + right)).collect()],
-    };
-    let audio = resample_output(&channels, chain_rate_hz, input, to_hz)?;
-    let clips = audio.channels.iter().flatten().filter(|sample| sample.abs() > 1.0).count();
-    let (bad_input, overloads) = (meters.bad_input, meters.overloads);
-    Ok(RenderedChain { audio, chain_rate_hz, bad_input, overloads, clips })
+/// Plays blocks through a model or a chain, without its delay.
+struct Player {
+    kind: PlayerKind,
+    rate_hz: u32,
+    channels: u16,
+    delay: usize,
+    /// Frames of the output that are still left out, because they come before the start of the recording.
+    left_out: usize,
+    output: Vec<Vec<f32>>,
 }
 
-/// Left and right output, aligned with the input: the delay of the chain is removed.
-fn process(chain: &mut Chain, mut samples: Vec<f32>, on_progress: &mut OnProgress) -> [Vec<f32>; 2] {
-    let delay = chain.delay();
-    samples.resize(samples.len() + delay, 0.0);
-    let (mut left, mut right) = (vec![0.0; samples.len()], vec![0.0; samples.len()]);
-    let mut done = 0;
-    let outputs = left.chunks_mut(CHUNK).zip(right.chunks_mut(CHUNK));
-    for (input, (left, right)) in samples.chunks(CHUNK).zip(outputs) {
-        chain.process(input, left, right);
-        done += input.len();
-        on_progress(done, samples.len());
-    }
-    [left.split_off(delay), right.split_off(delay)]
+enum PlayerKind {
+    Model(Box<Model>),
+    Chain(Box<(Chain, Controls)>),
 }
 
-fn resample_output(channels: &[Vec<f32>], rate_hz: u32, input: &Audio, to_hz: u32) -> Result<Audio, RenderError> {
-    let frames = (input.frames() as u128 * u128::from(to_hz)).div_ceil(u128::from(input.rate_hz.max(1)));
-    let frames = usize::try_from(frames).unwrap_or(usize::MAX);
-    let resampled = channels.iter().map(|channel| {
-        let mut output = resample::resample(channel, rate_hz, to_hz)?;
-        output.resize(frames, 0.0);
-        Ok(output)
-    });
-    Ok(Audio { rate_hz: to_hz, channels: resampled.collect::<Result<_, RateError>>()? })
+impl Player {
+    fn new(through: Through, input_hz: u32, mono: bool) -> Result<Self, RenderError> {
+        let (kind, rate_hz, channels, delay) = match through {
+            Through::Model { model, rate_hz } => (PlayerKind::Model(model), rate_hz, 1, 0),
+            Through::Chain { rig, loader } => {
+                let rate_hz = rig.rate_hz().unwrap_or(input_hz);
+                let (chain, controls) = Chain::new(rate_hz, &rig.settings, loader.parts(rig, rate_hz)?);
+                let channels = if rig.is_stereo() && !mono { 2 } else { 1 };
+                let delay = chain.delay();
+                (PlayerKind::Chain(Box::new((chain, controls))), rate_hz, channels, delay)
+            }
+        };
+        Ok(Self { kind, rate_hz, channels, delay, left_out: delay, output: vec![Vec::new(); 2] })
+    }
+
+    /// The output for a block, one list for each channel.
+    fn play(&mut self, input: &[f32]) -> &[Vec<f32>] {
+        let Self { kind, output, channels, left_out, .. } = self;
+        output.iter_mut().for_each(|side| side.resize(input.len(), 0.0));
+        let [left, right] = &mut output[..] else { unreachable!("two sides") };
+        match kind {
+            PlayerKind::Model(model) => model.process(input, left),
+            PlayerKind::Chain(chain) => {
+                chain.0.process(input, left, right);
+                if *channels == 1 {
+                    left.iter_mut().zip(right).for_each(|(left, right)| *left = 0.5 * (*left + *right));
+                }
+            }
+        }
+        let early = (*left_out).min(input.len());
+        *left_out -= early;
+        output.iter_mut().for_each(|side| drop(side.drain(..early)));
+        &output[..usize::from(*channels)]
+    }
+
+    /// Bad input samples and overloads.
+    fn finish(&self) -> Result<(u64, u64), RenderError> {
+        match &self.kind {
+            PlayerKind::Model(model) if model.is_muted() => Err(RenderError::Muted(0)),
+            PlayerKind::Model(_) => Ok((0, 0)),
+            PlayerKind::Chain(chain) => {
+                let meters = chain.1.meters();
+                match meters.muted.iter().position(|&is_muted| is_muted) {
+                    Some(index) => Err(RenderError::Muted(index)),
+                    None => Ok((meters.bad_input, meters.overloads)),
+                }
+            }
+        }
+    }
+}
+
+/// Resamples and writes the output.
+struct OutputWriter<W> {
+    resamplers: Vec<RecordingResampler>,
+    block: Vec<Vec<f32>>,
+    writer: WavWriter<W>,
+    written: u64,
+    clips: u64,
+}
+
+impl<W: Write + Seek> OutputWriter<W> {
+    fn new(player: &Player, to_hz: u32, output: W) -> Result<Self, RenderError> {
+        let resamplers = (0..player.channels).map(|_| RecordingResampler::new(player.rate_hz, to_hz));
+        let resamplers: Vec<_> = resamplers.collect::<Result<_, RateError>>()?;
+        let block = vec![Vec::new(); resamplers.len()];
+        let writer = WavWriter::new(output, to_hz, player.channels)?;
+        Ok(Self { resamplers, block, writer, written: 0, clips: 0 })
+    }
+
+    fn write(&mut self, channels: &[Vec<f32>]) -> io::Result<()> {
+        for ((resampler, channel), block) in self.resamplers.iter_mut().zip(channels).zip(&mut self.block) {
+            resampler.push(channel, block);
+        }
+        self.write_block()
+    }
+
+    /// Writes the rest, up to this number of frames in the file; returns the number of samples above full scale.
+    fn finish(mut self, frames: u64) -> io::Result<u64> {
+        let left = usize::try_from(frames.saturating_sub(self.written)).unwrap_or(usize::MAX);
+        for (resampler, block) in self.resamplers.iter_mut().zip(&mut self.block) {
+            resampler.finish(block);
+            block.resize(left, 0.0);
+        }
+        self.write_block()?;
+        self.writer.finish()?;
+        Ok(self.clips)
+    }
+
+    fn write_block(&mut self) -> io::Result<()> {
+        self.writer.write(&self.block)?;
+        self.written += self.block[0].len() as u64;
+        self.clips += self.block.iter().flatten().filter(|sample| sample.abs() > 1.0).count() as u64;
+        self.block.iter_mut().for_each(Vec::clear);
+        Ok(())
+    }
 }

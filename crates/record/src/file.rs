@@ -14,7 +14,7 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use self::{
-    atomic::{check_writable, create, write_atomic, write_new, write_or_send, write_unfollowed},
+    atomic::{Output, check_writable, create, fill_or_send, write_atomic, write_new, write_or_send, write_unfollowed},
     target::create_folder,
     target::writer_of_unfinished,
     whole::{SETTINGS_BYTES_MAX, check_regular, read_bytes, read_regular, read_text},

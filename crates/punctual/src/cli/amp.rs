@@ -27,14 +27,16 @@ pub enum Amp {
     ///   punctual amp bench models --frames 16
     #[command(verbatim_doc_comment)]
     Bench(Bench),
-    /// Render a WAV file through models and cabinet to another file, without a sound card.
+    /// Render recordings (WAV, FLAC, AIFF) through models and cabinet to WAV files, without a sound card.
     ///
     /// The output has the rate and length of the input and is aligned with it to the sample; its format is
-    /// 32-bit floating point. Models and cabinets of other rates are resampled.
+    /// 32-bit floating point. Models and cabinets of other rates are resampled. Several recordings are rendered
+    /// to a folder, on all CPUs.
     ///
     /// Examples:
     ///   punctual amp render dry.wav wet.wav --model deluxe.nam --cab 4x12.wav
     ///   punctual amp render dry.wav wet.wav --preset lead.toml --set tone.treble_db=2
+    ///   punctual amp render takes/*.flac wet/ --preset lead.toml
     #[command(verbatim_doc_comment)]
     Render(Render),
     /// Play the input of a sound card through models and cabinet, until Ctrl-C.
@@ -182,9 +184,12 @@ pub struct Bench {
 /// Options of `amp render`.
 #[derive(Debug, Args)]
 pub struct Render {
-    /// WAV file to read; - for standard input.
-    pub input: PathBuf,
-    /// WAV file to write; - for standard output.
+    /// Recordings to read; - for standard input.
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+    /// WAV file or folder to write; - for standard output.
+    ///
+    /// In a folder, each file has the name of its recording and the ending .wav.
     pub output: PathBuf,
     /// Use the model alone, without gain, gate or cabinet.
     ///

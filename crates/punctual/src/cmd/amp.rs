@@ -10,10 +10,14 @@ mod render;
 mod rig;
 mod serve;
 
-use std::{io, path::Path};
+use std::{
+    fs::{self, File},
+    io::{self, Cursor},
+    path::Path,
+};
 
 use ::play::RigLoader;
-use amp::{Model, ModelFile, file::Options};
+use amp::{Model, ModelFile, file::Options, recording::Recording};
 use anyhow::Context;
 use record::file::{read_bytes, remedy_of_reading};
 
@@ -50,11 +54,17 @@ fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
     move |error| anyhow::anyhow!("cannot read {}: {error}{}", path.display(), remedy_of_reading(&error))
 }
 
-/// The largest recording to play, bytes: that of a WAV file.
+/// The largest recording that is read from a pipe, bytes.
 const RECORDING_BYTES_MAX: u64 = 1 << 32;
 
-fn read_recording(path: &Path) -> anyhow::Result<Vec<u8>> {
-    read_bytes(path, RECORDING_BYTES_MAX).map_err(unreadable(path))
+/// Opens a recording. A pipe is read into memory as a whole; `-` is standard input.
+fn open_recording(path: &Path) -> anyhow::Result<Recording<'static>> {
+    let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+    let recording = match fs::metadata(path).map_err(unreadable(path))?.is_file() {
+        true => Recording::open(File::open(path).map_err(unreadable(path))?),
+        false => Recording::open(Cursor::new(read_bytes(path, RECORDING_BYTES_MAX).map_err(unreadable(path))?)),
+    };
+    recording.with_context(|| path.display().to_string())
 }
 
 /// Reads a model or a cabinet.

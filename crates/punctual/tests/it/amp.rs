@@ -135,6 +135,75 @@ fn render_plays_the_mean_of_channels_or_one_of_them() {
 }
 
 #[test]
+fn several_recordings_are_rendered_to_a_folder() {
+    let scratch = with_input(48_000, &noise(20_000));
+    let path = |name: &str| scratch.path().join(name);
+    write(&path("other.wav"), 44_100, &[noise(3000), noise(3000)]);
+    let flac = vectors().join("../recordings/stereo.flac");
+    fs::copy(&flac, path("take.flac")).unwrap();
+    fs::create_dir(path("wet")).unwrap();
+    fs::create_dir(path("one")).unwrap();
+    let with = format!("--neutral --model {}", vectors().join("wn_a1_nano.nam").display());
+    let run = scratch.run(&format!("amp render dry.wav other.wav take.flac wet {with}"));
+    let said = run.expect_status(0).stderr();
+    for name in ["dry", "other", "take"] {
+        assert!(said.contains(&format!("written to wet/{name}.wav")), "{said}");
+        let input = if name == "take" { "take.flac".to_owned() } else { format!("{name}.wav") };
+        scratch.run(&format!("amp render {input} one {with}")).expect_status(0);
+        let bytes = |folder: &str| fs::read(path(&format!("{folder}/{name}.wav"))).unwrap();
+        assert!(bytes("wet") == bytes("one"), "{name}");
+    }
+    assert!(said.contains("take.flac: the mean of 2 channels is played"), "{said}");
+    assert_eq!(WavReader::open(path("wet/take.wav")).unwrap().duration(), 5000);
+
+    let refused = |arguments: &str, expected: &str| {
+        let said = scratch.run(&format!("amp render {arguments} {with}")).expect_status(64).stderr();
+        assert!(said.contains(expected), "{said}");
+    };
+    refused("dry.wav other.wav wet.wav", "several recordings are rendered to a folder, and wet.wav is none");
+    refused("dry.wav one/dry.wav wet", "dry.wav and one/dry.wav would both be written to wet/dry.wav");
+    refused("dry.wav other.wav .", "dry.wav is an input and would be overwritten");
+    refused("- wet", "standard input has no name for a file in wet");
+
+    // The others are rendered, even if one is damaged.
+    let mut damaged = fs::read(&flac).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 0x10;
+    fs::write(path("bad.flac"), damaged).unwrap();
+    fs::create_dir(path("rest")).unwrap();
+    let run = scratch.run(&format!("amp render bad.flac dry.wav take.flac rest {with}"));
+    let said = run.expect_status(1).stderr();
+    assert!(said.contains("bad.flac: the FLAC file is damaged or truncated"), "{said}");
+    assert!(said.contains("1 of 3 recordings were not rendered"), "{said}");
+    let mut files: Vec<_> = fs::read_dir(path("rest")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["dry.wav", "take.wav"]);
+}
+
+#[test]
+fn a_long_recording_takes_no_more_memory_than_a_short_one() {
+    let scratch = Scratch::new();
+    let wire = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
+        "config": {"receptive_field": 1, "bias": false}, "weights": [1]}"#;
+    fs::write(scratch.path().join("wire.nam"), wire).unwrap();
+    // Samples of 8 bits: the output is four times as long.
+    let (frames, path) = (12_000_000_u32, scratch.path().join("dry.wav"));
+    let mut header = b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+    header.extend([48_000, 48_000].map(u32::to_le_bytes).concat());
+    header.extend(b"\x01\0\x08\0data");
+    header.extend(frames.to_le_bytes());
+    fs::write(&path, &header).unwrap();
+    fs::File::options().append(true).open(&path).unwrap().set_len(44 + u64::from(frames)).unwrap();
+    // Address space in KiB: too little for the program, the samples and the bytes of the output.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -v 160000; exec \"$0\" amp render dry.wav wet.wav --bare --model wire.nam"]);
+    limited.arg(env!("CARGO_BIN_EXE_punctual")).current_dir(scratch.path());
+    let run = limited.output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(WavReader::open(scratch.path().join("wet.wav")).unwrap().duration(), frames);
+}
+
+#[test]
 fn render_never_overwrites_its_inputs() {
     let scratch = with_input(48_000, &noise(64));
     let model = scratch.path().join("nano.nam");

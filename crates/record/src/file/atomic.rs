@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, Permissions},
-    io::{self, Write},
+    io::{self, Cursor, Seek, Write},
     os::unix::fs::{PermissionsExt, fchown},
     path::Path,
 };
@@ -45,6 +45,37 @@ pub fn write_or_send(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         Err(error) => Err(error),
     };
     written.map_err(|source| FileError::Write { path: path.to_owned(), source })
+}
+
+/// An output that can be written in any order.
+pub trait Output: Write + Seek {}
+
+impl<T: Write + Seek> Output for T {}
+
+/// Writes what `fill` writes, as [`write_or_send`] does: a file changes as a whole or not at all. The content for a pipe
+/// or a device is collected in memory and sent at the end.
+///
+/// # Errors
+/// Those of `fill` and of [`write_or_send`].
+pub fn fill_or_send<T, E: From<FileError>>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Output) -> Result<T, E>,
+) -> Result<T, E> {
+    let failed = |source| E::from(FileError::Write { path: path.to_owned(), source });
+    match Destination::find(path).map_err(failed)? {
+        Destination::Special(special) => {
+            let mut bytes = Cursor::new(Vec::new());
+            let filled = fill(&mut bytes)?;
+            special.open().and_then(|mut file| file.write_all(bytes.get_ref())).map_err(failed)?;
+            Ok(filled)
+        }
+        Destination::File(target) => {
+            let mut new = create_new(&target).map_err(failed)?;
+            let filled = fill(new.file())?;
+            new.file().sync_data().and_then(|()| new.replace().map(drop)).map_err(failed)?;
+            Ok(filled)
+        }
+    }
 }
 
 /// Writes `bytes` to a new file as a whole or not at all. A file or link that exists is never replaced or followed.
@@ -235,6 +266,27 @@ mod tests {
         let (scratch, path) = with_old();
         write_or_send(&path, b"new").unwrap();
         assert_eq!(listing(&scratch), expected_listing(&[("a", "new")]));
+    }
+
+    #[test]
+    fn a_file_that_is_filled_changes_as_a_whole() {
+        let (scratch, path) = with_old();
+        let fill = |fails: bool| {
+            fill_or_send(&path, |out| {
+                let failed = |source| FileError::Write { path: path.clone(), source };
+                out.write_all(b"xew").and_then(|()| out.rewind()).and_then(|()| out.write_all(b"n")).map_err(failed)?;
+                match fails {
+                    true => Err(failed(io::ErrorKind::StorageFull.into())),
+                    false => Ok(7),
+                }
+            })
+        };
+        assert!(fill(true).is_err());
+        assert_eq!(listing(&scratch), expected_listing(&[("a", "old")]));
+        assert_eq!(fill(false).unwrap(), 7);
+        assert_eq!(listing(&scratch), expected_listing(&[("a", "new")]));
+        assert!(fill_or_send::<_, FileError>(Path::new("/dev/null"), |_| Ok(())).is_ok());
+        assert!(fill_or_send::<_, FileError>(scratch.path(), |_| Ok(())).is_err());
     }
 
     #[test]

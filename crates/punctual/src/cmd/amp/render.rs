@@ -1,20 +1,31 @@
 //! `punctual amp render`.
 
-use record::grouped;
 use std::{
-    fs,
-    io::Cursor,
-    path::Path,
+    collections::BTreeMap,
+    fs, iter,
+    num::NonZero,
+    path::{Path, PathBuf},
+    sync::{
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
-use ::play::render::{Audio, OnProgress, RenderError, RenderedChain, render_chain, render_model};
-use amp::{Parameter, Rig, recording::Recording};
-use anyhow::{Context, bail};
-use hound::{SampleFormat, WavSpec, WavWriter};
-use record::visible::{self, Passes};
+use ::play::{
+    RigLoader,
+    render::{Form, RenderError, Rendered, Through, render},
+};
+use amp::{Parameter, Rig};
+use anyhow::bail;
+use record::{
+    file::{FileError, fill_or_send},
+    grouped,
+    visible::{self, Passes},
+};
 
-use super::{loader, note, read_recording, rig, to_usage};
+use super::{loader, note, open_recording, rig, to_usage};
 use crate::{cli::AmpRender, exit::Usage, output};
 
 /// Usage error for `--bare` without a model.
@@ -24,32 +35,131 @@ const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 /// Time between two updates of the progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
+/// A recording to render.
+struct Job<'o> {
+    options: &'o AmpRender,
+    rig: &'o Rig,
+    input: &'o Path,
+    output: PathBuf,
+    /// Number of frames; 0 if the file does not state it.
+    frames: u64,
+}
+
+/// A rendered recording, with its notes.
+struct Done {
+    rendered: Rendered,
+    /// Number of channels of the recording.
+    channels: usize,
+    seconds: f64,
+}
+
+/// The state that the workers share.
+struct Work<'o> {
+    jobs: Vec<Job<'o>>,
+    next: AtomicUsize,
+    /// Frames that were rendered.
+    frames: AtomicU64,
+}
+
 pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     check_combination(options)?;
-    let input = read_input(options)?;
+    let outputs = outputs(options)?;
     let rig = rig::load(&options.rig)?;
-    let inputs = rig.paths().chain([options.input.as_path()]).chain(options.rig.preset.as_deref());
-    refuse_to_overwrite(&options.output, inputs)?;
-    let began = Instant::now();
-    let mut progress = Progress::default();
-    let mut on_progress = |done, total| progress.update(done, total);
-    let rendered = match options.bare {
-        true => bare(options, &rig, &input, &mut on_progress)?,
-        false => chain(options, &rig, &input, &mut on_progress)?,
+    for output in &outputs {
+        let inputs = rig.paths().chain(options.inputs.iter().map(PathBuf::as_path));
+        refuse_to_overwrite(output, inputs.chain(options.rig.preset.as_deref()))?;
+    }
+    let job = |(input, output): (_, PathBuf)| -> anyhow::Result<Job> {
+        // A pipe can be read only once.
+        let is_file = !is_stream(input) && input.is_file();
+        let frames = if is_file { open_recording(input)?.properties().frames } else { None };
+        Ok(Job { options, rig: &rig, input, output, frames: frames.unwrap_or(0) })
     };
-    drop(progress);
-    let seconds = began.elapsed().as_secs_f64();
-    write(&options.output, &rendered)?;
-    let duration_s = input.frames() as f64 / f64::from(input.rate_hz);
-    say!(
-        "{} samples at {} Hz, {}, written to {}: {:.0}x real time",
-        grouped(rendered.frames() as u64),
-        rendered.rate_hz,
-        if rendered.channels.len() == 2 { "stereo" } else { "mono" },
-        options.output.display(),
-        duration_s / seconds.max(1e-6)
-    );
-    Ok(0)
+    let inputs = options.inputs.iter().map(PathBuf::as_path);
+    let jobs: Vec<_> = inputs.zip(outputs).map(job).collect::<anyhow::Result<_>>()?;
+    let work = Work { jobs, next: AtomicUsize::new(0), frames: AtomicU64::new(0) };
+    let failed = work.run()?;
+    match (failed, work.jobs.len()) {
+        (0, _) => Ok(0),
+        (failed, count) => bail!("{failed} of {count} recordings were not rendered, for the reasons above"),
+    }
+}
+
+/// The file to write for each input.
+fn outputs(options: &AmpRender) -> Result<Vec<PathBuf>, Usage> {
+    let AmpRender { inputs, output, .. } = options;
+    if !output.is_dir() {
+        return match &inputs[..] {
+            [_] => Ok(vec![output.clone()]),
+            _ => Err(Usage(format!(
+                "several recordings are rendered to a folder, and {} is none: name a folder, or create it",
+                output.display()
+            ))),
+        };
+    }
+    let mut named: BTreeMap<PathBuf, &Path> = BTreeMap::new();
+    let mut outputs = Vec::new();
+    for input in inputs {
+        let Some(stem) = input.file_stem().filter(|_| !is_stream(input)) else {
+            return Err(Usage(format!("standard input has no name for a file in {}: name a file", output.display())));
+        };
+        let mut name = stem.to_owned();
+        name.push(".wav");
+        let path = output.join(name);
+        if let Some(other) = named.insert(path.clone(), input) {
+            let (input, other, path) = (input.display(), other.display(), path.display());
+            return Err(Usage(format!("{other} and {input} would both be written to {path}: render them separately")));
+        }
+        outputs.push(path);
+    }
+    Ok(outputs)
+}
+
+impl Work<'_> {
+    /// Renders all recordings, on as many CPUs as there are; returns the number of those that failed. The error of a single
+    /// one is returned.
+    fn run(&self) -> anyhow::Result<usize> {
+        let workers = thread::available_parallelism().map_or(1, NonZero::get).min(self.jobs.len());
+        let (sender, results) = channel();
+        let mut progress = Progress::new(self);
+        let mut failed = 0;
+        thread::scope(|scope| {
+            iter::repeat_n(sender, workers).for_each(|sender| drop(scope.spawn(move || self.work(&sender))));
+            loop {
+                match results.recv_timeout(PROGRESS_EVERY) {
+                    Ok((index, result)) => {
+                        progress.clear();
+                        let job: &Job = &self.jobs[index];
+                        match result {
+                            Ok(done) => job.print(&done),
+                            Err(error) if self.jobs.len() == 1 => return Err(error),
+                            Err(error) => {
+                                failed += 1;
+                                note(&format!("{}: {error:#}", job.input.display()));
+                            }
+                        }
+                    }
+                    Err(RecvTimeoutError::Timeout) => progress.draw(),
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                }
+            }
+        })?;
+        Ok(failed)
+    }
+
+    /// Renders recordings until there are none left.
+    fn work(&self, results: &Sender<(usize, anyhow::Result<Done>)>) {
+        loop {
+            let index = self.next.fetch_add(1, Relaxed);
+            let Some(job) = self.jobs.get(index) else { return };
+            // The notes of the rig are the same for all recordings.
+            let loader = if index == 0 { loader() } else { RigLoader::new(|_| ()) };
+            let result = job.render(loader, &self.frames);
+            if results.send((index, result)).is_err() {
+                return;
+            }
+        }
+    }
 }
 
 fn check_combination(options: &AmpRender) -> Result<(), Usage> {
@@ -74,95 +184,110 @@ fn check_combination(options: &AmpRender) -> Result<(), Usage> {
     Err(Usage(text.to_owned()))
 }
 
-/// Renders through the model alone.
-fn bare(options: &AmpRender, rig: &Rig, input: &Audio, on_progress: &mut OnProgress) -> anyhow::Result<Audio> {
-    let Some((path, file)) = rig.model(0) else {
-        return Err(Usage(BARE_WITHOUT_MODEL.to_owned()).into());
-    };
-    let mut model = super::model(file, &options.rig.choice)?;
-    if options.no_prewarm {
-        model.reset(false);
-    }
-    let Some(model_hz) = rig.rate_hz() else {
-        bail!("{} has a sample rate of {} Hz, and no file can be resampled to it", path.display(), file.sample_rate);
-    };
-    let to_hz = options.rate.unwrap_or(input.rate_hz);
-    render_model(&mut model, model_hz, input, to_hz, on_progress).map_err(|error| render_error(error, options, rig))
-}
-
-/// Renders through the whole chain.
-fn chain(options: &AmpRender, rig: &Rig, input: &Audio, on_progress: &mut OnProgress) -> anyhow::Result<Audio> {
-    let to_hz = options.rate.unwrap_or(input.rate_hz);
-    let rendered = render_chain(rig, loader(), input, to_hz, options.mono, on_progress)
-        .map_err(|error| render_error(error, options, rig))?;
-    print_notes(&rendered, options, rig);
-    Ok(rendered.audio)
-}
-
-fn render_error(error: RenderError, options: &AmpRender, rig: &Rig) -> anyhow::Error {
-    match error {
-        RenderError::Muted(index) => {
-            let model = rig.model(index).map_or(Path::new("the model"), |(path, _)| path).display();
-            let input = options.input.display();
-            anyhow::anyhow!("the output of {model} for {input} is NaN or infinite: choose another model")
+impl Job<'_> {
+    /// Renders the recording; adds the number of frames that were rendered to `frames`.
+    fn render(&self, loader: RigLoader, frames: &AtomicU64) -> anyhow::Result<Done> {
+        let Self { options, input, output, .. } = self;
+        let began = Instant::now();
+        let mut recording = open_recording(input)?;
+        let channels = recording.properties().channels;
+        let channel = options.channel.map(|number| usize::from(number) - 1);
+        if channel.is_some_and(|channel| channel >= channels) {
+            let number = channel.map_or(0, |channel| channel + 1);
+            let text = format!("{} has no channel {number}: use 1 to {channels}", input.display());
+            return Err(Usage(text).into());
         }
-        RenderError::Load(error) => rig::load_error(error),
-        error @ RenderError::Rate(_) => to_usage(error, false),
-    }
-}
-
-fn print_notes(rendered: &RenderedChain, options: &AmpRender, rig: &Rig) {
-    if rendered.bad_input > 0 {
-        note(&format!(
-            "{} samples of {} are more than 60 dB above full scale and were played as silence: if the file is scaled \
-             wrongly, run `sox in.wav out.wav norm`",
-            grouped(rendered.bad_input),
-            options.input.display()
-        ));
-    }
-    if rendered.overloads > 0 {
-        note("models or gains raised samples to more than 60 dB above full scale, where they were clipped");
-    }
-    if rendered.clips > 0 {
-        let rate_hz = rendered.chain_rate_hz;
-        let remedy = match rig.settings.is_on(Parameter::LimiterOn) {
-            true => format!("resampling raised the limited output: lower limiter.ceiling_db, or add --rate {rate_hz}"),
-            false => "lower output.gain_db, or leave the limiter on".to_owned(),
+        let form = Form { channel, rate_hz: options.rate, mono: options.mono };
+        let through = self.through(loader)?;
+        let mut counted = 0;
+        let mut on_progress = |done: u64| {
+            frames.fetch_add(done - counted, Relaxed);
+            counted = done;
         };
-        note(&format!("{} samples are above full scale: {remedy}", grouped(rendered.clips as u64)));
+        let failed = |error| self.render_error(error);
+        let rendered = if is_stream(output) {
+            let mut bytes = std::io::Cursor::new(Vec::new());
+            let rendered = render(&mut recording, through, form, &mut bytes, &mut on_progress).map_err(failed)?;
+            output::audio(bytes.get_ref())?;
+            rendered
+        } else {
+            fill_or_send(output, |out| render(&mut recording, through, form, out, &mut on_progress).map_err(failed))?
+        };
+        Ok(Done { rendered, channels, seconds: began.elapsed().as_secs_f64() })
     }
-}
 
-fn read_input(options: &AmpRender) -> anyhow::Result<Audio> {
-    let path = if is_stream(&options.input) { Path::new("/dev/stdin") } else { &options.input };
-    let (file, channels) = Recording::read_all(&read_recording(path)?).with_context(|| path.display().to_string())?;
-    let rate_hz = file.rate_hz;
-    let count = channels.len();
-    let guitar = match options.channel {
-        Some(number) => channels.into_iter().nth(usize::from(number) - 1).ok_or_else(|| {
-            let text = format!("{} has no channel {number}: use 1 to {count}", path.display());
-            Usage(text)
-        })?,
-        None => {
-            if count > 1 {
-                note(&format!("{}: the mean of {count} channels is played; --channel N plays one", path.display()));
-            }
-            mean(channels)
+    /// The model alone, or the chain.
+    fn through(&self, loader: RigLoader) -> anyhow::Result<Through<'_>> {
+        let Self { options, rig, .. } = self;
+        if !options.bare {
+            return Ok(Through::Chain { rig, loader });
         }
-    };
-    Ok(Audio { rate_hz, channels: vec![guitar] })
-}
-
-/// The mean of all channels, which have equal lengths.
-fn mean(channels: Vec<Vec<f32>>) -> Vec<f32> {
-    let share = 1.0 / channels.len().max(1) as f32;
-    let mut channels = channels.into_iter();
-    let mut sum = channels.next().unwrap_or_default();
-    for channel in channels {
-        sum.iter_mut().zip(channel).for_each(|(sum, sample)| *sum += sample);
+        let Some((path, file)) = rig.model(0) else {
+            return Err(Usage(BARE_WITHOUT_MODEL.to_owned()).into());
+        };
+        let mut model = super::model(file, &options.rig.choice)?;
+        if options.no_prewarm {
+            model.reset(false);
+        }
+        let Some(rate_hz) = rig.rate_hz() else {
+            bail!(
+                "{} has a sample rate of {} Hz, and no file can be resampled to it",
+                path.display(),
+                file.sample_rate
+            );
+        };
+        Ok(Through::Model { model: Box::new(model), rate_hz })
     }
-    sum.iter_mut().for_each(|sample| *sample *= share);
-    sum
+
+    fn render_error(&self, error: RenderError) -> anyhow::Error {
+        let input = self.input.display();
+        match error {
+            RenderError::Muted(index) => {
+                let model = self.rig.model(index).map_or(Path::new("the model"), |(path, _)| path).display();
+                anyhow::anyhow!("the output of {model} for {input} is NaN or infinite: choose another model")
+            }
+            RenderError::Load(error) => rig::load_error(error),
+            RenderError::Recording(error) => anyhow::Error::from(error).context(input.to_string()),
+            RenderError::Write(source) => FileError::Write { path: self.output.clone(), source }.into(),
+            error @ RenderError::Rate(_) => to_usage(error, false),
+        }
+    }
+
+    /// Prints what was written, with notes.
+    fn print(&self, Done { rendered, channels, seconds }: &Done) {
+        let input = self.input.display();
+        if *channels > 1 && self.options.channel.is_none() {
+            note(&format!("{input}: the mean of {channels} channels is played; --channel N plays one"));
+        }
+        if rendered.bad_input > 0 {
+            note(&format!(
+                "{} samples of {input} are more than 60 dB above full scale and were played as silence: if the file is \
+                 scaled wrongly, run `sox in.wav out.wav norm`",
+                grouped(rendered.bad_input),
+            ));
+        }
+        if rendered.overloads > 0 {
+            note("models or gains raised samples to more than 60 dB above full scale, where they were clipped");
+        }
+        if rendered.clips > 0 && !self.options.bare {
+            let rate_hz = rendered.inner_rate_hz;
+            let remedy = match self.rig.settings.is_on(Parameter::LimiterOn) {
+                true => {
+                    format!("resampling raised the limited output: lower limiter.ceiling_db, or add --rate {rate_hz}")
+                }
+                false => "lower output.gain_db, or leave the limiter on".to_owned(),
+            };
+            note(&format!("{} samples are above full scale: {remedy}", grouped(rendered.clips)));
+        }
+        say!(
+            "{} samples at {} Hz, {}, written to {}: {:.0}x real time",
+            grouped(rendered.frames),
+            rendered.rate_hz,
+            if rendered.channels == 2 { "stereo" } else { "mono" },
+            self.output.display(),
+            rendered.duration_s / seconds.max(1e-6)
+        );
+    }
 }
 
 /// Refuses to overwrite an input file, even under another name.
@@ -182,57 +307,68 @@ fn is_stream(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Writes a file as a whole or not at all. Pipes and devices are written to directly.
-fn write(path: &Path, audio: &Audio) -> anyhow::Result<()> {
-    let bytes = wav_bytes(audio).with_context(|| format!("cannot write {}", path.display()))?;
-    if is_stream(path) {
-        return output::audio(&bytes);
-    }
-    Ok(record::file::write_or_send(path, &bytes)?)
-}
-
-fn wav_bytes(audio: &Audio) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let channels = u16::try_from(audio.channels.len())?;
-    let (sample_rate, sample_format) = (audio.rate_hz, SampleFormat::Float);
-    let spec = WavSpec { channels, sample_rate, bits_per_sample: 32, sample_format };
-    let mut writer = WavWriter::new(Cursor::new(&mut bytes), spec)?;
-    for frame in 0..audio.frames() {
-        audio.channels.iter().try_for_each(|channel| writer.write_sample(channel[frame]))?;
-    }
-    writer.finalize()?;
-    Ok(bytes)
-}
-
 /// Shows the progress of long work on a terminal.
-struct Progress {
+struct Progress<'w> {
+    work: &'w Work<'w>,
     began: Instant,
-    shown: Option<Instant>,
+    /// Number of frames of all recordings.
+    frames: u64,
+    is_shown: bool,
 }
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self { began: Instant::now(), shown: None }
+impl<'w> Progress<'w> {
+    fn new(work: &'w Work<'w>) -> Self {
+        let frames = work.jobs.iter().map(|job| job.frames).sum();
+        Self { work, began: Instant::now(), frames, is_shown: false }
     }
-}
 
-impl Progress {
-    fn update(&mut self, done: usize, total: usize) {
-        let is_due = self.shown.is_none_or(|shown| shown.elapsed() > PROGRESS_EVERY);
-        if self.began.elapsed() < PROGRESS_AFTER || !is_due || !visible::stderr(Passes::Text).is_terminal() {
+    fn draw(&mut self) {
+        if self.began.elapsed() < PROGRESS_AFTER || !visible::stderr(Passes::Text).is_terminal() {
             return;
         }
-        let share = done as f64 / total as f64;
-        let left = self.began.elapsed().as_secs_f64() * (1.0 / share - 1.0);
-        say_part!(Passes::Drawing, "\r\x1b[Krendering: {:.0} %, {left:.0} s left", share * 100.0);
-        self.shown = Some(Instant::now());
+        let text = remaining(self.work.frames.load(Relaxed), self.frames, self.began.elapsed());
+        say_part!(Passes::Drawing, "\r\x1b[Krendering: {text}");
+        self.is_shown = true;
+    }
+
+    fn clear(&mut self) {
+        if self.is_shown {
+            say_part!(Passes::Drawing, "\r\x1b[K");
+        }
+        self.is_shown = false;
     }
 }
 
-impl Drop for Progress {
+impl Drop for Progress<'_> {
     fn drop(&mut self) {
-        if self.shown.is_some() {
-            say_part!(Passes::Drawing, "\r\x1b[K");
-        }
+        self.clear();
+    }
+}
+
+/// The share that is complete, and the time that is left at the same speed; the number of frames if the total is not
+/// known.
+fn remaining(done: u64, total: u64, elapsed: Duration) -> String {
+    if total == 0 || done > total {
+        return format!("{} samples", grouped(done));
+    }
+    let share = done as f64 / total as f64;
+    let left_s = match done {
+        0 => "-".to_owned(),
+        _ => format!("{:.0}", elapsed.as_secs_f64() * (1.0 / share - 1.0)),
+    };
+    format!("{:.0} %, {left_s} s left", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_from_the_share() {
+        let after = |done, total| remaining(done, total, Duration::from_secs(30));
+        assert_eq!(after(25, 100), "25 %, 90 s left");
+        assert_eq!(after(100, 100), "100 %, 0 s left");
+        assert_eq!(after(0, 100), "0 %, - s left");
+        assert_eq!(after(48_000, 0), "48,000 samples");
     }
 }
