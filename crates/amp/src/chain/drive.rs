@@ -237,5 +237,6 @@ mod tests {
         let mut silence = vec![0.0; RATE_HZ];
         drive.process([&mut silence]);
         assert_eq!(silence[RATE_HZ - 100..], [0.0; 100]);
+        assert_eq!(silence.iter().filter(|sample| sample.is_subnormal()).count(), 0);
     }
 }

@@ -247,5 +247,6 @@ mod tests {
         play(&mut echo, &click(64));
         let [left, _] = play(&mut echo, &[0.0; 96_000]);
         assert!(left[100] != 0.0 && left[90_000..] == [0.0; 6000]);
+        assert_eq!(left.iter().filter(|sample| sample.is_subnormal()).count(), 0);
     }
 }

@@ -76,11 +76,11 @@ struct Coefficients {
 impl Reverb {
     pub fn new(rate_hz: f32) -> Self {
         let shape = Shape { size: 1.0, decay_s: 1.0, damping: 0.0 };
-        let lengths = shape.lengths(rate_hz);
+        let lengths = shape.lengths(rate_hz.into());
         let ring = (lengths[LINES - 1] + 1).next_power_of_two();
         // An additional cache line, so that the rings do not compete for the same cache set.
         let stride = ring + 16;
-        let coefficients = shape.coefficients(rate_hz);
+        let coefficients = shape.coefficients(rate_hz.into());
         Self {
             rate_hz,
             rings: vec![0.0; LINES * stride],
@@ -112,9 +112,9 @@ impl Reverb {
             return;
         }
         self.shape = shape;
-        self.lengths.set(shape.lengths(self.rate_hz), at_once);
+        self.lengths.set(shape.lengths(self.rate_hz.into()), at_once);
         self.before = self.coefficients;
-        self.after = shape.coefficients(self.rate_hz);
+        self.after = shape.coefficients(self.rate_hz.into());
         match at_once {
             true => {
                 self.coefficients = self.after;
@@ -173,8 +173,8 @@ impl Effect<2> for Reverb {
 
 impl Shape {
     /// Lengths of the lines, samples.
-    fn lengths(&self, rate_hz: f32) -> [usize; LINES] {
-        let shortest = SHORTEST_S * SIZES.powf(self.size.into()) * f64::from(rate_hz);
+    fn lengths(&self, rate_hz: f64) -> [usize; LINES] {
+        let shortest = SHORTEST_S * SIZES.powf(self.size.into()) * rate_hz;
         let ratio = SPREAD.powf(1.0 / (LINES - 1) as f64);
         let mut length = shortest;
         std::array::from_fn(|_| {
@@ -184,13 +184,12 @@ impl Shape {
         })
     }
 
-    fn coefficients(&self, rate_hz: f32) -> Coefficients {
-        let rate_hz = f64::from(rate_hz);
+    fn coefficients(&self, rate_hz: f64) -> Coefficients {
         let decay_s = f64::from(self.decay_s);
         let high_decay_s = decay_s / 10.0_f64.powf(self.damping.into());
         let c = (TAU * (HIGH_HZ / rate_hz).min(0.45)).cos();
         let (mut a, mut p, mut power) = ([0.0; LINES], [0.0; LINES], 0.0);
-        for (line, length) in self.lengths(rate_hz as f32).into_iter().enumerate() {
+        for (line, length) in self.lengths(rate_hz).into_iter().enumerate() {
             let gain = |decay_s: f64| 10.0_f64.powf(-3.0 * length as f64 / (rate_hz * decay_s));
             let g = gain(decay_s);
             let r = (gain(high_decay_s) / g).powi(2);
@@ -430,5 +429,6 @@ mod tests {
         play(&mut reverb, &click(64));
         let [left, _] = play(&mut reverb, &[0.0; 144_000]);
         assert!(left[1000] != 0.0 && left[140_000..] == [0.0; 4000]);
+        assert_eq!(left.iter().filter(|sample| sample.is_subnormal()).count(), 0);
     }
 }
