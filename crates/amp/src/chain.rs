@@ -7,7 +7,7 @@
 //!
 //! Stages that are switched off continue to compute: the time per block stays the same, and a stage that is switched on
 //! again has processed the whole signal. Drive, delay and reverb are an exception (`stages::Effect`): few players need all
-//! of them, and an echo of what was played long ago would be wrong. While no parameter changes, the output bits do not depend on how the signal is
+//! of them, and old echoes would be wrong. While no parameter changes, the output bits do not depend on how the signal is
 //! divided into calls.
 
 mod amplifier;

@@ -19,7 +19,7 @@ pub const BLOCK_FRAMES: usize = 4096;
 /// The largest number of channels.
 const CHANNELS_MAX: usize = 64;
 
-/// Where a recording is read from.
+/// A file or bytes to read a recording from.
 pub trait Source: Read + Seek + Send + Sync {}
 
 impl<T: Read + Seek + Send + Sync> Source for T {}

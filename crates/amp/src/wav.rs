@@ -90,7 +90,7 @@ pub struct WavReader<S> {
     /// Converts a sample of `sample_bytes` bytes.
     convert: fn(&[u8]) -> f32,
     sample_bytes: usize,
-    /// Number of frames in the file, and of those that were read.
+    /// Number of frames in the file, and how many were read.
     frames: u64,
     done: u64,
     bytes: Vec<u8>,

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::rig_loader::{RigLoadError, RigLoader};
 
-/// What a recording is played through.
+/// The model or the chain that plays a recording.
 #[derive(Debug)]
 pub enum Through<'r> {
     /// A model alone, at its own rate.

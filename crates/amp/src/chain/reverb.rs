@@ -1,7 +1,7 @@
 //! The reverb: a feedback delay network of 16 lines.
 //!
 //! Each line of m samples is attenuated to g = 10^(-3 m / (rate T)) per pass, so that every part of the sound decays by
-//! 60 dB in the time T, and passes a low-pass filter, with which high frequencies decay sooner (J.-M. Jot and A. Chaigne,
+//! 60 dB in the time T, and passes a low-pass filter, which lets high frequencies decay sooner (J.-M. Jot and A. Chaigne,
 //! "Digital delay networks for designing artificial reverberators", 90th AES Convention, 1991). The outputs of the lines
 //! are mixed by a Hadamard matrix, which keeps their power, and fed back. Left and right are two sums of all lines with
 //! different signs.

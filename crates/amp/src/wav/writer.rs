@@ -25,7 +25,7 @@ impl<W: Write + Seek> WavWriter<W> {
     /// Writes the header of an empty file.
     ///
     /// # Errors
-    /// Those of writing.
+    /// If the output cannot be written.
     pub fn new(mut out: W, rate_hz: u32, channels: u16) -> io::Result<Self> {
         out.write_all(&header(rate_hz, channels, 0))?;
         Ok(Self { out, rate_hz, channels, frames: 0, bytes: Vec::new() })
@@ -34,7 +34,7 @@ impl<W: Write + Seek> WavWriter<W> {
     /// Appends a block: one list for each channel, all of the same length.
     ///
     /// # Errors
-    /// Those of writing.
+    /// If the output cannot be written.
     pub fn write(&mut self, block: &[Vec<f32>]) -> io::Result<()> {
         let frames = block.first().map_or(0, Vec::len);
         self.bytes.clear();
@@ -48,7 +48,7 @@ impl<W: Write + Seek> WavWriter<W> {
     /// Writes the final lengths into the header.
     ///
     /// # Errors
-    /// Those of writing.
+    /// If the output cannot be written.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.rewind()?;
         self.out.write_all(&header(self.rate_hz, self.channels, self.frames))?;

@@ -52,11 +52,11 @@ pub trait Output: Write + Seek {}
 
 impl<T: Write + Seek> Output for T {}
 
-/// Writes what `fill` writes, as [`write_or_send`] does: a file changes as a whole or not at all. The content for a pipe
+/// Writes the output of `fill`, as [`write_or_send`] does: a file changes as a whole or not at all. The content for a pipe
 /// or a device is collected in memory and sent at the end.
 ///
 /// # Errors
-/// Those of `fill` and of [`write_or_send`].
+/// The errors of `fill` and of [`write_or_send`].
 pub fn fill_or_send<T, E: From<FileError>>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Output) -> Result<T, E>,

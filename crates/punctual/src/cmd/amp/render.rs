@@ -116,8 +116,8 @@ fn outputs(options: &AmpRender) -> Result<Vec<PathBuf>, Usage> {
 }
 
 impl Work<'_> {
-    /// Renders all recordings, on as many CPUs as there are; returns the number of those that failed. The error of a single
-    /// one is returned.
+    /// Renders all recordings on all CPUs, and returns the number of failures. If there is only one recording, its error is
+    /// returned instead.
     fn run(&self) -> anyhow::Result<usize> {
         let workers = thread::available_parallelism().map_or(1, NonZero::get).min(self.jobs.len());
         let (sender, results) = channel();
@@ -253,7 +253,7 @@ impl Job<'_> {
         }
     }
 
-    /// Prints what was written, with notes.
+    /// Prints the properties of the output, with notes.
     fn print(&self, Done { rendered, channels, seconds }: &Done) {
         let input = self.input.display();
         if *channels > 1 && self.options.channel.is_none() {
