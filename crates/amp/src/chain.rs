@@ -6,9 +6,9 @@
 //! and the limiter is linear, so the gain that normalises a model's level can be applied directly after the model.
 //!
 //! Stages that are switched off continue to compute: the time per block stays the same, and a stage that is switched on
-//! again has processed the whole signal. Drive, delay and reverb are an exception (`stages::Effect`): few players need all
-//! of them, and old echoes would be wrong. While no parameter changes, the output bits do not depend on how the signal is
-//! divided into calls.
+//! again has processed the whole signal. Drive, delay and reverb are an exception (`stages::Effect`): few players need
+//! all of them, and old echoes would be wrong. While no parameter changes, the output bits do not depend on how the
+//! signal is divided into calls.
 
 mod amplifier;
 mod controls;

@@ -1,11 +1,10 @@
 //! The drive: a high-pass filter, a soft clipper, a low-pass filter and a level, as in an overdrive pedal.
 //!
 //! The clipper is y = x / sqrt(1 + x^2). Its overtones would be mirrored at half the sample rate. Two measures prevent
-//! that: it runs at four times the rate, and each output is the mean of the curve between two samples instead of its value
-//! at a sample (J. Parker, V. Zavalishin and E. Le Bivic, "Reducing the aliasing of nonlinear waveshaping using
-//! continuous-time convolution", DAFx 2016). The mean of this curve between a and b is
-//! (sqrt(1 + b^2) - sqrt(1 + a^2)) / (b - a), which equals (a + b) / (sqrt(1 + a^2) + sqrt(1 + b^2)): a form that is exact
-//! for equal samples, too.
+//! that: it runs at four times the rate, and each output is the mean of the curve between two samples instead of its
+//! value at a sample (J. Parker, V. Zavalishin and E. Le Bivic, "Reducing the aliasing of nonlinear waveshaping using
+//! continuous-time convolution", DAFx 2016). The mean of this curve between a and b is (sqrt(1 + b^2) - sqrt(1 + a^2))
+//! / (b - a), which equals (a + b) / (sqrt(1 + a^2) + sqrt(1 + b^2)): a form that is exact for equal samples, too.
 //!
 //! The filters of the rate conversion have no constant delay, so none is reported. They delay low frequencies by 4 to 5
 //! samples, 0.1 ms at 48 kHz.

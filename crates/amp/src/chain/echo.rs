@@ -1,8 +1,8 @@
 //! The delay effect: echoes whose time, number and brightness can be set.
 //!
 //! The time can be between two samples. There, a polynomial through the four nearest samples is used (Lagrange
-//! interpolation of third order: T. I. Laakso et al., "Splitting the unit delay", IEEE Signal Processing Magazine, 1996).
-//! At a whole number of samples it is exact.
+//! interpolation of third order: T. I. Laakso et al., "Splitting the unit delay", IEEE Signal Processing Magazine,
+//! 1996). At a whole number of samples it is exact.
 
 use super::{
     one_pole::{LowPass, tone_coefficient},

@@ -4,8 +4,8 @@
 //! The output is the mean of both phases, so the filter passes where they agree and stops where they are opposite. The
 //! coefficients of the elliptic filter with a given transition band are those of R. A. Valenzuela and A. G.
 //! Constantinides, "Digital signal processing schemes for efficient interpolation and decimation" (IEE Proceedings G,
-//! 130/6, 1983). The two phases delay low frequencies by 1 to 2 samples of the lower rate and frequencies near the end of
-//! the passband by more.
+//! 130/6, 1983). The two phases delay low frequencies by 1 to 2 samples of the lower rate and frequencies near the end
+//! of the passband by more.
 
 use std::f64::consts::PI;
 

@@ -1,13 +1,13 @@
 //! The reverb: a feedback delay network of 16 lines.
 //!
 //! Each line of m samples is attenuated to g = 10^(-3 m / (rate T)) per pass, so that every part of the sound decays by
-//! 60 dB in the time T, and passes a low-pass filter, which lets high frequencies decay sooner (J.-M. Jot and A. Chaigne,
-//! "Digital delay networks for designing artificial reverberators", 90th AES Convention, 1991). The outputs of the lines
-//! are mixed by a Hadamard matrix, which keeps their power, and fed back. Left and right are two sums of all lines with
-//! different signs.
+//! 60 dB in the time T, and passes a low-pass filter, which lets high frequencies decay sooner (J.-M. Jot and A.
+//! Chaigne, "Digital delay networks for designing artificial reverberators", 90th AES Convention, 1991). The outputs of
+//! the lines are mixed by a Hadamard matrix, which keeps their power, and fed back. Left and right are two sums of all
+//! lines with different signs.
 //!
-//! The filter is y = a x + p y', with the gain g at 0 Hz and h at [`HIGH_HZ`]. With r = (h / g)^2 and c the cosine of that
-//! frequency, p is the smaller solution of (1 - r) p^2 - 2 (1 - r c) p + (1 - r) = 0, and a = g (1 - p).
+//! The filter is y = a x + p y', with the gain g at 0 Hz and h at [`HIGH_HZ`]. With r = (h / g)^2 and c the cosine of
+//! that frequency, p is the smaller solution of (1 - r) p^2 - 2 (1 - r c) p + (1 - r) = 0, and a = g (1 - p).
 //!
 //! The input is scaled so that white noise keeps its level: with equal power q in all lines, the mean G of g^2 and the
 //! input gain b, q = G q + b^2, so b^2 = 1 - G.

@@ -1,6 +1,7 @@
 //! Writing WAV files of any length: 32-bit floating point.
 //!
-//! A file of 4 GiB or more is written as RF64 (EBU Tech 3306): the space for its 64-bit lengths is reserved in every file.
+//! A file of 4 GiB or more is written as RF64 (EBU Tech 3306): the space for its 64-bit lengths is reserved in every
+//! file.
 
 use std::io::{self, Seek, Write};
 
