@@ -193,6 +193,11 @@ impl<'s> Recording<'s> {
     }
 }
 
+/// The first frame with a sample that is NaN or infinite.
+pub(crate) fn first_not_finite(channels: &[Vec<f32>]) -> Option<usize> {
+    channels.iter().filter_map(|channel| channel.iter().position(|sample| !sample.is_finite())).min()
+}
+
 /// Length of a source, bytes. The position returns to the start.
 pub(crate) fn length_of(source: &mut impl Seek) -> io::Result<u64> {
     let length = source.seek(SeekFrom::End(0))?;

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::{
     convert::to_f32,
-    recording::{BLOCK_FRAMES, Decode, FileFormat, Properties, RecordingError, Source, length_of},
+    recording::{BLOCK_FRAMES, Decode, FileFormat, Properties, RecordingError, Source, first_not_finite, length_of},
 };
 
 /// Why a WAV file cannot be read.
@@ -193,19 +193,23 @@ impl<S: Source> Decode for WavReader<S> {
         let frame = self.sample_bytes * self.format.channels;
         self.bytes.resize(frames * frame, 0);
         self.source.read_exact(&mut self.bytes)?;
-        channels.iter_mut().for_each(Vec::clear);
-        for (at, values) in self.bytes.chunks_exact(frame).enumerate() {
-            for (channel, value) in channels.iter_mut().zip(values.chunks_exact(self.sample_bytes)) {
-                let value = (self.convert)(value);
-                if !value.is_finite() {
-                    let before = usize::try_from(self.done).unwrap_or(usize::MAX);
-                    return Err(WavError::NotFinite(before + at).into());
-                }
-                channel.push(value);
-            }
+        split_frames(&self.bytes, self.sample_bytes, self.convert, channels);
+        if let Some(at) = first_not_finite(channels) {
+            return Err(WavError::NotFinite(usize::try_from(self.done).unwrap_or(usize::MAX) + at).into());
         }
         self.done += frames as u64;
         Ok(())
+    }
+}
+
+/// Replaces `channels` by the samples of whole frames. Not generic, so that it is compiled in this crate, which is
+/// optimised for speed.
+fn split_frames(bytes: &[u8], sample_bytes: usize, convert: fn(&[u8]) -> f32, channels: &mut [Vec<f32>]) {
+    let frame = sample_bytes * channels.len();
+    for (index, channel) in channels.iter_mut().enumerate() {
+        let begin = index * sample_bytes;
+        channel.clear();
+        channel.extend(bytes.chunks_exact(frame).map(|frame| convert(&frame[begin..begin + sample_bytes])));
     }
 }
 

@@ -145,7 +145,9 @@ struct Player {
     delay: usize,
     /// Frames of the output that are still left out, because they come before the start of the recording.
     left_out: usize,
-    output: Vec<Vec<f32>>,
+    /// Left and right, and the mean of both.
+    sides: Vec<Vec<f32>>,
+    mean: Vec<Vec<f32>>,
 }
 
 enum PlayerKind {
@@ -165,27 +167,34 @@ impl Player {
                 (PlayerKind::Chain(Box::new((chain, controls))), rate_hz, channels, delay)
             }
         };
-        Ok(Self { kind, rate_hz, channels, delay, left_out: delay, output: vec![Vec::new(); 2] })
+        Ok(Self { kind, rate_hz, channels, delay, left_out: delay, sides: vec![Vec::new(); 2], mean: vec![Vec::new()] })
     }
 
     /// The output for a block, one list for each channel.
     fn play(&mut self, input: &[f32]) -> &[Vec<f32>] {
-        let Self { kind, output, channels, left_out, .. } = self;
-        output.iter_mut().for_each(|side| side.resize(input.len(), 0.0));
-        let [left, right] = &mut output[..] else { unreachable!("two sides") };
-        match kind {
-            PlayerKind::Model(model) => model.process(input, left),
+        let Self { kind, sides, mean, channels, left_out, .. } = self;
+        sides.iter_mut().for_each(|side| side.resize(input.len(), 0.0));
+        let [left, right] = &mut sides[..] else { unreachable!("two sides") };
+        let output = match kind {
+            PlayerKind::Model(model) => {
+                model.process(input, left);
+                &mut sides[..1]
+            }
             PlayerKind::Chain(chain) => {
                 chain.0.process(input, left, right);
-                if *channels == 1 {
-                    left.iter_mut().zip(right).for_each(|(left, right)| *left = 0.5 * (*left + *right));
+                match *channels {
+                    1 => {
+                        recording::to_mono(sides, None, &mut mean[0]);
+                        &mut mean[..]
+                    }
+                    _ => &mut sides[..],
                 }
             }
-        }
+        };
         let early = (*left_out).min(input.len());
         *left_out -= early;
         output.iter_mut().for_each(|side| drop(side.drain(..early)));
-        &output[..usize::from(*channels)]
+        output
     }
 
     /// Bad input samples and overloads.
@@ -209,8 +218,6 @@ struct OutputWriter<W> {
     resamplers: Vec<RecordingResampler>,
     block: Vec<Vec<f32>>,
     writer: WavWriter<W>,
-    written: u64,
-    clips: u64,
 }
 
 impl<W: Write + Seek> OutputWriter<W> {
@@ -219,7 +226,7 @@ impl<W: Write + Seek> OutputWriter<W> {
         let resamplers: Vec<_> = resamplers.collect::<Result<_, RateError>>()?;
         let block = vec![Vec::new(); resamplers.len()];
         let writer = WavWriter::new(output, to_hz, player.channels)?;
-        Ok(Self { resamplers, block, writer, written: 0, clips: 0 })
+        Ok(Self { resamplers, block, writer })
     }
 
     fn write(&mut self, channels: &[Vec<f32>]) -> io::Result<()> {
@@ -231,20 +238,17 @@ impl<W: Write + Seek> OutputWriter<W> {
 
     /// Writes the rest, up to this number of frames in the file; returns the number of samples above full scale.
     fn finish(mut self, frames: u64) -> io::Result<u64> {
-        let left = usize::try_from(frames.saturating_sub(self.written)).unwrap_or(usize::MAX);
+        let left = usize::try_from(frames.saturating_sub(self.writer.frames())).unwrap_or(usize::MAX);
         for (resampler, block) in self.resamplers.iter_mut().zip(&mut self.block) {
             resampler.finish(block);
             block.resize(left, 0.0);
         }
         self.write_block()?;
-        self.writer.finish()?;
-        Ok(self.clips)
+        self.writer.finish()
     }
 
     fn write_block(&mut self) -> io::Result<()> {
         self.writer.write(&self.block)?;
-        self.written += self.block[0].len() as u64;
-        self.clips += self.block.iter().flatten().filter(|sample| sample.abs() > 1.0).count() as u64;
         self.block.iter_mut().for_each(Vec::clear);
         Ok(())
     }

@@ -16,7 +16,7 @@ use symphonia::{
     },
 };
 
-use super::{Decode, FileFormat, Properties, RecordingError, Source, length_of};
+use super::{Decode, FileFormat, Properties, RecordingError, Source, first_not_finite, length_of};
 use crate::wav::WavError;
 
 /// A file that is decoded packet by packet.
@@ -145,8 +145,7 @@ impl Decode for Decoded<'_> {
             let mut planes = Vec::new();
             block.copy_to_vecs_planar(&mut planes);
             channels.iter_mut().zip(planes).for_each(|(channel, plane)| *channel = plane);
-            if let Some(at) = channels.iter().find_map(|channel| channel.iter().position(|sample| !sample.is_finite()))
-            {
+            if let Some(at) = first_not_finite(channels) {
                 return Err(WavError::NotFinite(usize::try_from(self.present).unwrap_or(usize::MAX) + at).into());
             }
             self.present += channels[0].len() as u64;

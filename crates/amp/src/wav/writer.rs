@@ -19,6 +19,7 @@ pub struct WavWriter<W> {
     rate_hz: u32,
     channels: u16,
     frames: u64,
+    clips: u64,
     bytes: Vec<u8>,
 }
 
@@ -29,7 +30,7 @@ impl<W: Write + Seek> WavWriter<W> {
     /// If the output cannot be written.
     pub fn new(mut out: W, rate_hz: u32, channels: u16) -> io::Result<Self> {
         out.write_all(&header(rate_hz, channels, 0))?;
-        Ok(Self { out, rate_hz, channels, frames: 0, bytes: Vec::new() })
+        Ok(Self { out, rate_hz, channels, frames: 0, clips: 0, bytes: Vec::new() })
     }
 
     /// Appends a block: one list for each channel, all of the same length.
@@ -38,23 +39,41 @@ impl<W: Write + Seek> WavWriter<W> {
     /// If the output cannot be written.
     pub fn write(&mut self, block: &[Vec<f32>]) -> io::Result<()> {
         let frames = block.first().map_or(0, Vec::len);
-        self.bytes.clear();
-        for frame in 0..frames {
-            block.iter().for_each(|channel| self.bytes.extend(channel[frame].to_le_bytes()));
-        }
         self.frames += frames as u64;
+        self.clips += interleave(block, frames, &mut self.bytes);
         self.out.write_all(&self.bytes)
     }
 
-    /// Writes the final lengths into the header.
+    /// Number of frames so far.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Writes the final lengths into the header; returns the number of samples above full scale, which were not changed.
     ///
     /// # Errors
     /// If the output cannot be written.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub fn finish(mut self) -> io::Result<u64> {
         self.out.rewind()?;
         self.out.write_all(&header(self.rate_hz, self.channels, self.frames))?;
-        self.out.flush()
+        self.out.flush()?;
+        Ok(self.clips)
     }
+}
+
+/// Replaces `bytes` by the samples of a block; returns the number of those above full scale. Not generic, so that it is
+/// compiled in this crate, which is optimised for speed.
+fn interleave(block: &[Vec<f32>], frames: usize, bytes: &mut Vec<u8>) -> u64 {
+    let frame_bytes = 4 * block.len();
+    bytes.resize(frames * frame_bytes, 0);
+    let mut clips = 0;
+    for (index, channel) in block.iter().enumerate() {
+        for (sample, frame) in channel.iter().zip(bytes.chunks_exact_mut(frame_bytes)) {
+            frame[4 * index..4 * index + 4].copy_from_slice(&sample.to_le_bytes());
+            clips += u64::from(sample.abs() > 1.0);
+        }
+    }
+    clips
 }
 
 /// The bytes before the samples. Their number does not depend on the length.
@@ -100,7 +119,7 @@ mod tests {
         let mut bytes = Cursor::new(Vec::new());
         let mut writer = WavWriter::new(&mut bytes, 44_100, 2).unwrap();
         blocks.iter().for_each(|block| writer.write(block).unwrap());
-        writer.finish().unwrap();
+        assert_eq!((writer.frames(), writer.finish().unwrap()), (3, 1));
         let (properties, channels) = Recording::read_all(bytes.get_ref()).unwrap();
         assert_eq!((properties.rate_hz, properties.is_float, properties.frames), (44_100, true, Some(3)));
         assert_eq!(channels, [vec![0.5, -1.5, 0.0], vec![0.25, 1e-20, -0.125]]);

@@ -35,8 +35,7 @@ pub enum Amp {
     ///
     /// Examples:
     ///   punctual amp render dry.wav wet.wav --model deluxe.nam --cab 4x12.wav
-    ///   punctual amp render dry.wav wet.wav --preset lead.toml --set tone.treble_db=2
-    ///   punctual amp render takes/*.flac wet/ --preset lead.toml
+    ///   punctual amp render takes/*.flac wet --preset lead.toml --set tone.treble_db=2
     #[command(verbatim_doc_comment)]
     Render(Render),
     /// Play the input of a sound card through models and cabinet, until Ctrl-C.
