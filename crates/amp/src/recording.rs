@@ -16,8 +16,8 @@ use crate::wav::{WavError, WavReader};
 pub const EXTENSIONS: [&str; 4] = ["wav", "flac", "aif", "aiff"];
 /// Frames of a block, except the last one.
 pub const BLOCK_FRAMES: usize = 4096;
-/// The largest number of channels.
-const CHANNELS_MAX: usize = 64;
+/// The largest number of channels, whose blocks take 16 MiB.
+const CHANNELS_MAX: usize = 1024;
 
 /// A file or bytes to read a recording from.
 pub trait Source: Read + Seek + Send + Sync {}
@@ -58,7 +58,7 @@ pub enum RecordingError {
         declared: u64,
     },
     /// More channels than are supported.
-    #[error("a recording must have at most 64 channels (got {0}); select some, e.g. sox in.wav out.wav remix 1 2")]
+    #[error("a recording must have at most 1024 channels (got {0}); select some, e.g. sox in.wav out.wav remix 1 2")]
     Channels(usize),
 }
 
@@ -176,16 +176,17 @@ impl<'s> Recording<'s> {
         self.decoder.next_block(channels)
     }
 
-    /// Reads a whole recording.
+    /// Reads a whole recording, or its first blocks until it has more than `most` frames: a small FLAC file can contain any
+    /// number of them.
     ///
     /// # Errors
     /// [`RecordingError`].
-    pub fn read_all(bytes: &[u8]) -> Result<(Properties, Vec<Vec<f32>>), RecordingError> {
+    pub fn read_all(bytes: &[u8], most: usize) -> Result<(Properties, Vec<Vec<f32>>), RecordingError> {
         let mut recording = Recording::open(Cursor::new(bytes))?;
         let (mut block, mut channels) = (Vec::new(), vec![Vec::new(); recording.properties.channels]);
         loop {
             recording.next_block(&mut block)?;
-            if block[0].is_empty() {
+            if block[0].is_empty() || channels[0].len() > most {
                 return Ok((recording.properties, channels));
             }
             channels.iter_mut().zip(&block).for_each(|(channel, block)| channel.extend_from_slice(block));
@@ -223,7 +224,10 @@ pub fn to_mono(channels: &[Vec<f32>], channel: Option<usize>, mono: &mut Vec<f32
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::convert::whole;
 
     /// Samples of 16 bits that a linear predictor compresses well, and one of full scale.
     fn expected() -> Vec<Vec<f32>> {
@@ -272,7 +276,7 @@ mod tests {
             (FileFormat::Aiff, aiff(b"AIFF", 5000, &samples)),
             (FileFormat::Aiff, aiff(b"AIFC", 5000, &samples)),
         ] {
-            let (properties, channels) = Recording::read_all(&bytes).unwrap();
+            let (properties, channels) = Recording::read_all(&bytes, usize::MAX).unwrap();
             let of_file = Properties {
                 format,
                 rate_hz: 44_100,
@@ -288,7 +292,7 @@ mod tests {
 
     #[test]
     fn truncated_and_damaged_files_are_refused() {
-        let refused = |bytes: &[u8]| Recording::read_all(bytes).unwrap_err().to_string();
+        let refused = |bytes: &[u8]| Recording::read_all(bytes, usize::MAX).unwrap_err().to_string();
         let cut = aiff(b"AIFF", 5000, &big_endian(&expected()));
         // A wrong bit in the middle makes the check sum of its frame wrong, so that frame cannot be read.
         let mut damaged = FLAC.to_vec();
@@ -304,6 +308,32 @@ mod tests {
         assert!(text.contains("(wrong check sum of all samples)"), "{text}");
         for unknown in [&b"ID3\x04 and so on"[..], b"", b"OggS\0\x02\0\0\0\0\0\0\0\0"] {
             assert_eq!(refused(unknown), "not a WAV, FLAC or AIFF file; convert it, e.g. sox in.mp3 out.wav");
+        }
+    }
+
+    #[test]
+    fn reading_stops_after_the_wanted_length() {
+        let frames = |most: usize| Recording::read_all(FLAC, most).unwrap().1[0].len();
+        // The encoder made blocks of 1152 frames.
+        assert_eq!([frames(1000), frames(2000), frames(5000)], [1152, 2304, 5000]);
+    }
+
+    proptest! {
+        /// Damaged files return a result, with equal lengths of all channels.
+        #[test]
+        fn no_bytes_panic(changes in prop::collection::vec((0.0..1.0_f64, any::<u8>()), 1..6), keep in 0.0..1.0_f64) {
+            for mut bytes in [FLAC.to_vec(), aiff(b"AIFF", 5000, &big_endian(&expected()))] {
+                for &(place, value) in &changes {
+                    // Most changes hit the headers.
+                    let at = whole(place.powi(4) * bytes.len() as f64);
+                    bytes[at] = value;
+                }
+                let end = bytes.len() - whole(keep.powi(3) * bytes.len() as f64);
+                if let Ok((properties, channels)) = Recording::read_all(&bytes[..end], usize::MAX) {
+                    prop_assert_eq!(channels.len(), properties.channels);
+                    prop_assert!(channels.iter().all(|channel| channel.len() == channels[0].len()));
+                }
+            }
         }
     }
 

@@ -265,7 +265,7 @@ mod tests {
     use crate::recording::Recording;
 
     fn read(bytes: &[u8]) -> Result<(Properties, Vec<Vec<f32>>), RecordingError> {
-        Recording::read_all(bytes)
+        Recording::read_all(bytes, usize::MAX)
     }
 
     fn file(kind: u16, bits: u16, channels: u16, data: &[u8]) -> Vec<u8> {

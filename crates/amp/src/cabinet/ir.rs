@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::{
     convert::{to_f32, whole},
-    recording::{Recording, RecordingError},
+    recording::{Properties, Recording, RecordingError},
     resample::{self, RateError},
     wav::WavError,
 };
@@ -82,8 +82,20 @@ impl Ir {
     /// # Errors
     /// [`IrError`] if the file cannot be read or the response cannot be played.
     pub fn from_file(bytes: &[u8]) -> Result<Self, IrError> {
-        let (properties, channels) = Recording::read_all(bytes)?;
-        Self::new(properties.rate_hz, channels)
+        Self::with_properties(bytes).map(|(_, ir)| ir)
+    }
+
+    /// [`Ir::from_file`] with the properties of the file.
+    ///
+    /// # Errors
+    /// [`IrError`] if the file cannot be read or the response cannot be played.
+    pub fn with_properties(bytes: &[u8]) -> Result<(Properties, Self), IrError> {
+        let (properties, channels) = Recording::read_all(bytes, MAX_FRAMES)?;
+        let rate_hz = properties.rate_hz;
+        match properties.frames.and_then(|frames| usize::try_from(frames).ok()) {
+            Some(frames) if frames > MAX_FRAMES => Err(IrError::TooLong { frames, rate_hz }),
+            _ => Ok((properties, Self::new(rate_hz, channels)?)),
+        }
     }
 
     /// Sample rate, Hz.
@@ -252,6 +264,16 @@ mod tests {
             let (before, after) = (size(&ir, hz), size(&other, hz));
             assert!((before - after).abs() < 2e-3 * before.max(0.01), "{hz} Hz: {before} {after}");
         }
+    }
+
+    #[test]
+    fn a_long_file_is_not_read_as_a_whole() {
+        let frames = MAX_FRAMES + 20_000;
+        let mut wav = b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+        wav.extend([48_000_u32, 48_000].map(u32::to_le_bytes).concat());
+        wav.extend(b"\x01\0\x08\0data\xff\xff\xff\xff");
+        wav.resize(wav.len() + frames, 200);
+        assert_eq!(Ir::from_file(&wav), Err(IrError::TooLong { frames, rate_hz: 48_000 }));
     }
 
     #[test]

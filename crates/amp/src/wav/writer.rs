@@ -120,7 +120,7 @@ mod tests {
         let mut writer = WavWriter::new(&mut bytes, 44_100, 2).unwrap();
         blocks.iter().for_each(|block| writer.write(block).unwrap());
         assert_eq!((writer.frames(), writer.finish().unwrap()), (3, 1));
-        let (properties, channels) = Recording::read_all(bytes.get_ref()).unwrap();
+        let (properties, channels) = Recording::read_all(bytes.get_ref(), usize::MAX).unwrap();
         assert_eq!((properties.rate_hz, properties.is_float, properties.frames), (44_100, true, Some(3)));
         assert_eq!(channels, [vec![0.5, -1.5, 0.0], vec![0.25, 1e-20, -0.125]]);
     }

@@ -3,7 +3,7 @@
 use record::grouped;
 use std::path::Path;
 
-use amp::{Cabinet, Ir, recording::Recording};
+use amp::{Cabinet, Ir};
 use anyhow::Context;
 
 use super::{
@@ -12,8 +12,7 @@ use super::{
 };
 
 pub fn describe(path: &Path) -> anyhow::Result<Description> {
-    let (file, channels) = Recording::read_all(&read_part(path)?).with_context(|| path.display().to_string())?;
-    let ir = Ir::new(file.rate_hz, channels).with_context(|| path.display().to_string())?;
+    let (file, ir) = Ir::with_properties(&read_part(path)?).with_context(|| path.display().to_string())?;
     let played = ir.clone().trimmed();
     let silence = ir.frames() - ir.clone().without_delay().frames();
     let mut cabinet = Cabinet::new(&played);
