@@ -4,7 +4,7 @@ mod differences;
 mod figures;
 mod nearest;
 
-use record::{ComparedPair, Comparison, Figures, Ratios, Record};
+use record::{Caveat, ComparedPair, Comparison, Figures, IMPORTED, Ratios, Record};
 
 use differences::differences;
 pub use figures::figures;
@@ -34,7 +34,14 @@ pub fn compare(record: &Record, other: &Record, name: &str) -> Comparison {
         source: published.map(record::Published::source).unwrap_or_default(),
         pairs,
         alone,
+        caveats: imported_caveats(other),
     }
+}
+
+/// The caveats of an imported record about its figures; none of one that punctual measured.
+pub(crate) fn imported_caveats(record: &Record) -> Vec<Caveat> {
+    let caveats = record.caveats.iter().filter(|caveat| caveat.kind != IMPORTED);
+    if record.published.is_some() { caveats.cloned().collect() } else { Vec::new() }
 }
 
 fn pair(ours: Figures, theirs: Figures) -> ComparedPair {

@@ -33,7 +33,10 @@ use self::{
 };
 use crate::compare::{name_of, nearest_conditions};
 
-pub use self::side::{Records, condition, condition_names};
+pub use self::{
+    shift::LEAST_NS,
+    side::{Records, condition, condition_names},
+};
 
 /// Probability that chance alone leads to a judgement, at most.
 const ALPHA: f64 = 0.05;
@@ -60,6 +63,8 @@ pub fn across(what: &str, sides: &[(String, Records)], least_ratio: f64) -> Acro
     let step = |(index, (value, records)): (usize, &(String, Records))| AcrossStep {
         value: value.clone(),
         rounds: records.len() as u64,
+        left_out: records.side.left_out.clone(),
+        caveats: records.side.caveats.clone(),
         groups: records.groups.iter().map(medians).collect(),
         versus: index
             .checked_sub(1)
@@ -113,7 +118,7 @@ fn one_of(comparisons: usize, a: &Records, b: &Records, least_ratio: f64) -> Ver
         b: b.side.clone(),
         order,
         passes: passes(&a.side, &b.side),
-        differs: side::differs(a, b),
+        differs: if a.is_empty() || b.is_empty() { Vec::new() } else { side::differs(a, b) },
         change: Change::of_all(&groups.iter().map(|group| group.change).collect::<Vec<_>>()),
         groups,
         pairs: pairs::compared(&a.pairs, &b.pairs, &loads),

@@ -41,7 +41,7 @@ use std::{
 };
 
 use record::{
-    Caveat, Figures, Machine, Published, Reason, Record, SCHEMA, Scenario, State, Tool, Validity,
+    Caveat, Figures, IMPORTED, Machine, Published, Reason, Record, SCHEMA, Scenario, State, Tool, Validity,
     file::{FileError, read_text, remedy_of_reading},
     grouped,
 };
@@ -301,11 +301,11 @@ pub fn to_record(imported: Imported, path: &Path) -> Record {
         OWN => (EXPORTED, "read the record itself, a file .punctual.json"),
         _ => (NOT_MEASURED, "measure with punctual for a verdict"),
     };
-    caveats.insert(0, caveat("imported", why));
+    caveats.insert(0, caveat(IMPORTED, why));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let parts = [machine.hostname.clone(), machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}"))];
     let on = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let reason = Reason { id: "imported".to_owned(), text: why.to_owned(), remedy: remedy.to_owned() };
+    let reason = Reason { id: IMPORTED.to_owned(), text: why.to_owned(), remedy: remedy.to_owned() };
     let published = Published {
         name,
         on: if on.is_empty() { "an unnamed machine".to_owned() } else { on },

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Figures;
+use crate::{Caveat, Figures};
 
 /// The comparison of a run with one reference or record.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +20,9 @@ pub struct Comparison {
     /// Groups of threads of the run without comparable figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<String>,
+    /// The caveats of the other record, if it was imported: samples and facts that the other tool lost or mixed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<Caveat>,
 }
 
 /// Figures of a run and the figures that they are compared with. The machine is never the same and the conditions

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Extra, Histogram};
 
+/// Identifier of the reason of an imported record, and kind of the caveat that says so.
+pub const IMPORTED: &str = "imported";
+
 /// A publication and its figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Published {

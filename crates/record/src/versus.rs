@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Figures, Histogram, Placement, Tool};
+use crate::{Caveat, Extra, Figures, Histogram, Placement, Tool};
 
 /// Name and version of the format.
 pub const VERSUS_SCHEMA: &str = "punctual.compare/1";
@@ -82,6 +82,12 @@ pub struct AcrossStep {
     pub rounds: u64,
     /// Figures of each group of threads.
     pub groups: Vec<AcrossGroup>,
+    /// Records that are no rounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+    /// The caveats of imported records, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<Caveat>,
     /// The comparison with the step before; absent for the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versus: Option<Box<Versus>>,
@@ -110,6 +116,21 @@ pub struct Side {
     pub judged: u64,
     /// True if it has published figures or those of another tool.
     pub is_published: bool,
+    /// Records that are no rounds, because their runs were not as requested or ended early.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+    /// The caveats of imported records, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<Caveat>,
+}
+
+/// A record that is no round of its side.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// The record.
+    pub record: String,
+    /// The reason: `the run is invalid: policy.refused`.
+    pub why: String,
 }
 
 /// The difference of two shares, from -1 to 1; its interval is right in 95 % of cases.

@@ -1,7 +1,7 @@
 //! Comparison of a run's figures with other records, as text for terminal and HTML.
 
 use analysis::{format_ns, matrix, rounded_ns};
-use record::{CellThread, ComparedPair, Comparison, Figures, Published, Record, grouped};
+use record::{Caveat, CellThread, ComparedPair, Comparison, Figures, IMPORTED, Published, Record, grouped};
 
 use crate::blame::unsigned;
 
@@ -22,6 +22,22 @@ pub(crate) fn origin(against: &Comparison) -> String {
         "Published elsewhere, not measured by punctual: {}. Another machine and another tool, so only a rough guide.",
         against.source
     )
+}
+
+/// The caveats of imported records, one sentence each: one of each kind, because threads and rounds have similar ones.
+pub(crate) fn caveats(all: &[Caveat]) -> Vec<String> {
+    let mut kinds: Vec<(&Caveat, usize)> = Vec::new();
+    for caveat in all {
+        match kinds.iter_mut().find(|(first, _)| first.kind == caveat.kind) {
+            Some((_, more)) => *more += 1,
+            None => kinds.push((caveat, 0)),
+        }
+    }
+    let sentence = |(first, more): (&Caveat, usize)| match more {
+        0 => format!("{}.", first.text),
+        more => format!("{} (and {more} more of this kind).", first.text),
+    };
+    kinds.into_iter().map(sentence).collect()
 }
 
 /// Phase, role and CPUs of figures: `rest, CPUs 0-1`, or `idle, base, on one CPU`.
@@ -89,7 +105,7 @@ pub(crate) fn conditions(pair: &ComparedPair) -> String {
 
 /// The origin of figures that punctual did not measure: one word, and a sentence without its end.
 pub(crate) fn not_ours(record: &Record) -> (&'static str, String) {
-    let is_imported = record.validity.reasons.iter().any(|reason| reason.id == "imported");
+    let is_imported = record.validity.reasons.iter().any(|reason| reason.id == IMPORTED);
     match record.tool.name.as_str() {
         "punctual" if is_imported => ("IMPORTED", "read from an export of punctual".to_owned()),
         "punctual" => ("PUBLISHED", "published elsewhere, not measured by punctual".to_owned()),

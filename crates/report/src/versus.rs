@@ -6,8 +6,8 @@ use analysis::format_ns;
 use record::{
     Histogram, Versus, counted,
     versus::{
-        Across, AcrossGroup, AcrossStep, Change, Differs, Measure, MeasureEffect, RoundOrder, Side, VersusGroup,
-        VersusPair,
+        Across, AcrossGroup, AcrossStep, Change, Differs, LeftOut, Measure, MeasureEffect, RoundOrder, Side,
+        VersusGroup, VersusPair,
     },
 };
 
@@ -61,9 +61,23 @@ pub(crate) fn answer(versus: &Versus) -> Answer {
             rounds(&versus.b),
             versus.least_rounds
         ),
-        Change::NotComparable => "A and B have no figure in common.".to_owned(),
+        Change::NotComparable => {
+            match [("A", &versus.a), ("B", &versus.b)].into_iter().find(|(_, side)| is_empty(side)) {
+                Some((name, side)) => {
+                    format!(
+                        "{name} has no round: all of its {} are left out.",
+                        counted(side.left_out.len() as u64, "record")
+                    )
+                }
+                None => "A and B have no figure in common.".to_owned(),
+            }
+        }
     };
     Answer { word, sentence, ink }
+}
+
+fn is_empty(side: &Side) -> bool {
+    side.records.is_empty()
 }
 
 fn is_single_publication(side: &Side) -> bool {
@@ -108,6 +122,11 @@ pub(crate) fn notes(versus: &Versus) -> Vec<String> {
              differences well beyond the drift within a side are judged; alternate the sides to see smaller ones."
                 .to_owned()
         }),
+        (versus.order == RoundOrder::Alternating && is_judged).then(|| {
+            "The sides alternate, so each round of B is compared with its neighbour of A: B / A is the median of the means of two \
+             such ratios, which a few bad rounds change more than A and B."
+                .to_owned()
+        }),
         needed(versus),
         versus.passes.map(|passes| {
             let [estimate, low, high] =
@@ -117,7 +136,52 @@ pub(crate) fn notes(versus: &Versus) -> Vec<String> {
     ]
     .into_iter()
     .flatten()
+    .chain(doubts(&[("A", &versus.a), ("B", &versus.b)]))
     .collect()
+}
+
+/// The records that are left out, and the caveats of imported ones, one sentence each: first what all sides share.
+fn doubts(sides: &[(&str, &Side)]) -> Vec<String> {
+    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, side) in sides {
+        for sentence in left_out(&side.left_out).into_iter().chain(compare::caveats(&side.caveats)) {
+            match all.iter_mut().find(|(known, _)| *known == sentence) {
+                Some((_, names)) => names.push(name),
+                None => all.push((sentence, vec![name])),
+            }
+        }
+    }
+    all.into_iter().map(|(sentence, names)| format!("{}: {sentence}", names.join(" and "))).collect()
+}
+
+/// The records that are no rounds, by their reason.
+fn left_out(all: &[LeftOut]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for LeftOut { record, why } in all {
+        match reasons.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, records)) => records.push(record),
+            None => reasons.push((why, vec![record])),
+        }
+    }
+    let sentence = |(why, records): (&str, Vec<&str>)| match &records[..] {
+        [only] => format!("{only} is left out, because {why}."),
+        [first, ..] => format!("{} records are left out, e.g. {first}, because {why}.", records.len()),
+        [] => String::new(),
+    };
+    reasons.into_iter().map(sentence).collect()
+}
+
+/// The same across the values of a condition.
+pub(crate) fn across_notes(across: &Across) -> Vec<String> {
+    let sides: Vec<(&str, Side)> = across
+        .steps
+        .iter()
+        .map(|step| {
+            let AcrossStep { left_out, caveats, .. } = step.clone();
+            (step.value.as_str(), Side { left_out, caveats, ..Side::default() })
+        })
+        .collect();
+    doubts(&sides.iter().map(|(name, side)| (*name, side)).collect::<Vec<_>>())
 }
 
 /// How many rounds would show the difference that the user asks for.
@@ -221,9 +285,25 @@ fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
 pub(crate) fn answers(across: &Across) -> Vec<String> {
     let changes = changes(across);
     match changes.is_empty() {
+        true if !is_any_judged(across) => {
+            let least =
+                across.steps.iter().filter_map(|step| step.versus.as_ref()).map(|versus| versus.least_rounds).max();
+            vec![format!(
+                "Nothing is judged across {} values of {}: at least {} rounds of each are needed.",
+                across.steps.len(),
+                across.what,
+                least.unwrap_or_default()
+            )]
+        }
         true => vec![format!("No change is shown across {} values of {}.", across.steps.len(), across.what)],
         false => changes.into_iter().map(|(sentence, _)| sentence).collect(),
     }
+}
+
+/// True if the rounds of any two values could show a change.
+pub(crate) fn is_any_judged(across: &Across) -> bool {
+    let compared = across.steps.iter().filter_map(|step| step.versus.as_ref()).chain(&across.overall);
+    compared.map(|versus| versus.change).any(|change| !matches!(change, Change::TooFewRounds | Change::NotComparable))
 }
 
 /// The changes in one sentence each.
@@ -309,8 +389,19 @@ pub(crate) fn rows(group: &VersusGroup) -> Vec<Row> {
     group.effects.iter().map(row).collect()
 }
 
+/// Remarks on the figures of a group: which are not judged and why, and which have times that count as longer ones.
+pub(crate) fn remarks(group: &VersusGroup) -> Vec<String> {
+    let is_raised = |(measure, effect): &(&Measure, &MeasureEffect)| {
+        **measure != Measure::Missed && effect.a.min(effect.b) < analysis::versus::LEAST_NS
+    };
+    let raised: Vec<&str> = group.effects.iter().filter(is_raised).map(|(measure, _)| measure.name()).collect();
+    let raised =
+        (!raised.is_empty()).then(|| format!("Times below 1 us count as 1 us in B / A: {}.", raised.join(", ")));
+    not_judged(group).into_iter().chain(raised).collect()
+}
+
 /// Reasons why figures of a group are not judged, each once.
-pub(crate) fn not_judged(group: &VersusGroup) -> Vec<String> {
+fn not_judged(group: &VersusGroup) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for (measure, effect) in group.effects.iter().filter(|(_, effect)| !effect.why_not.is_empty()) {
         match reasons.iter_mut().find(|(reason, _)| *reason == effect.why_not) {
@@ -335,7 +426,7 @@ pub(crate) fn side(side: &Side) -> String {
     let files = match side.records.as_slice() {
         [one] => one.clone(),
         [first, .., last] => format!("{first} to {last}"),
-        [] => String::new(),
+        [] => "none".to_owned(),
     };
     let verdicts = match side.judged {
         0 => String::new(),

@@ -4,8 +4,8 @@ use extremes::Random;
 
 use crate::ranks::{self, RankSums, SignedRanks};
 
-/// Times below this count as this, ns: no use needs less, and ratios of shorter times say nothing.
-const LEAST_NS: f64 = 1_000.0;
+/// Times below this count as this in ratios, ns: no use needs less, and ratios of shorter times say nothing.
+pub const LEAST_NS: f64 = 1_000.0;
 /// Tried numbers of rounds of each side.
 const SIZES: [u32; 16] = [4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 28, 36, 50, 70, 120, 200];
 /// Comparisons that are simulated for each of them.

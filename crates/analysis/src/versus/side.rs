@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use record::{
     Figures, Histogram, Outcome, Record,
-    versus::{Differs, Measure, Side},
+    versus::{Differs, LeftOut, Measure, Side},
 };
 
 use super::pairs::{self, Pair};
@@ -55,8 +55,19 @@ pub struct Round {
 }
 
 impl Records {
-    /// Adds a record, which is a round.
+    /// Adds a record, which is a round. A run that was not as requested, or that ended early, is left out.
     pub fn add(&mut self, name: String, record: &Record) {
+        // Nobody knows this about runs of other tools.
+        let obstacle = if record.published.is_none() { record.obstacle() } else { None };
+        if let Some(obstacle) = obstacle {
+            self.side.left_out.push(LeftOut { record: name, why: obstacle.to_string() });
+            return;
+        }
+        for caveat in compare::imported_caveats(record) {
+            if !self.side.caveats.contains(&caveat) {
+                self.side.caveats.push(caveat);
+            }
+        }
         self.side.records.push(name);
         let outcome = record.verdict.as_ref().map(|verdict| verdict.outcome);
         self.side.passed += u64::from(outcome == Some(Outcome::Pass));

@@ -1,6 +1,11 @@
 //! `punctual compare`: two sides of records, judged.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+};
 
 use analysis::versus::{self, Records};
 use anyhow::Context;
@@ -26,15 +31,14 @@ pub fn run(options: &Compare) -> anyhow::Result<u8> {
     }
     let exports = Export::among(&options.exports, &Format::OF_VERSUS)?;
     let (a, b) = sides(options)?;
-    let mut versus = versus::versus(&read(a, options)?, &read(b, options)?, options.least);
+    let ((a, runs_of_a), (b, runs_of_b)) = (read(a, options)?, read(b, options)?);
+    if runs_of_a == runs_of_b {
+        return Err(Usage("both sides are the same runs: name others on one side".to_owned()).into());
+    }
+    let mut versus = versus::versus(&a, &b, options.least);
     versus.tool = tool();
     versus.written_at = campaign::now();
-    for export in &exports {
-        if let Some(bytes) = export.format().versus(&versus, &output::command_line()) {
-            export.write_bytes(&bytes)?;
-        }
-    }
-    output::print_exports(options.output, &exports);
+    write(&exports, options, |format| format.versus(&versus, &output::command_line()))?;
     if options.output.json {
         output::stdout(|out| out.write_all(&file::versus_to_json(&versus)))?;
     } else if !exports.iter().any(Export::is_stdout) {
@@ -44,6 +48,17 @@ pub fn run(options: &Compare) -> anyhow::Result<u8> {
         })?;
     }
     Ok(status(&versus, options.fail_if))
+}
+
+/// Writes the exports.
+fn write(exports: &[Export], options: &Compare, document: impl Fn(Format) -> Option<Vec<u8>>) -> anyhow::Result<()> {
+    for export in exports {
+        if let Some(bytes) = document(export.format()) {
+            export.write_bytes(&bytes)?;
+        }
+    }
+    output::print_exports(options.output, exports);
+    Ok(())
 }
 
 /// The names of both sides.
@@ -59,11 +74,11 @@ fn sides(options: &Compare) -> anyhow::Result<(&[String], &[String])> {
     }
 }
 
-/// Reads a side. Only the figures of its records are kept.
-fn read(names: &[String], options: &Compare) -> anyhow::Result<Records> {
+/// Reads a side, with the identities of its runs. Only the figures of its records are kept.
+fn read(names: &[String], options: &Compare) -> anyhow::Result<(Records, BTreeSet<Run>)> {
     let mut side = Records::default();
-    each(names, options, |name, record| side.add(name, record))?;
-    Ok(side)
+    let runs = each(names, &options.profiles, |name, record| side.add(name, record))?;
+    Ok((side, runs))
 }
 
 /// The records of a name as a side.
@@ -72,11 +87,7 @@ fn read(names: &[String], options: &Compare) -> anyhow::Result<Records> {
 /// There are none, or one cannot be read.
 pub fn side(name: &str) -> anyhow::Result<Records> {
     let mut side = Records::default();
-    for name in records(name)? {
-        for (name, record) in output::find_references(&[name])? {
-            side.add(name, &record);
-        }
-    }
+    each(&[name.to_owned()], &[], |name, record| side.add(name, record))?;
     Ok(side)
 }
 
@@ -88,19 +99,14 @@ fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
     }
     let exports = Export::among(&options.exports, &Format::OF_VERSUS)?;
     let mut values = Values::of(what);
-    each(&options.a, options, |name, record| values.add(name, record))?;
+    each(&options.a, &options.profiles, |name, record| values.add(name, record))?;
     if let Some(value) = values.single() {
         return Err(
             Usage(format!("all records have the same {what} ({value}): name records with different ones")).into()
         );
     }
     let across = values.compare(options.least);
-    for export in &exports {
-        if let Some(bytes) = export.format().across(&across, &output::command_line()) {
-            export.write_bytes(&bytes)?;
-        }
-    }
-    output::print_exports(options.output, &exports);
+    write(&exports, options, |format| format.across(&across, &output::command_line()))?;
     if options.output.json {
         output::stdout(|out| out.write_all(&file::across_to_json(&across)))?;
     } else if !exports.iter().any(Export::is_stdout) {
@@ -150,9 +156,12 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A part of a value: versions and numbers have their order, not that of their characters.
+/// A part of a value: versions and numbers have their order, not that of their characters. A release candidate comes before
+/// its release, and a release before its updates.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
+    Candidate(String),
+    End,
     Number(u64, String),
     Text(String),
 }
@@ -164,38 +173,75 @@ fn parts(value: &str) -> Vec<Part> {
         let text: String = run.iter().collect();
         parts.push(match text.parse() {
             Ok(number) => Part::Number(number, text),
+            // `-rc` of the kernel, `~rc` of Debian.
+            Err(_) if text.starts_with('~') || text.trim_start_matches(['-', '.', '_']) == "rc" => {
+                Part::Candidate(text)
+            }
             Err(_) => Part::Text(text),
         });
     }
+    parts.push(Part::End);
     parts
 }
 
-/// Reads each record. One that is named twice would count as two rounds.
-fn each(names: &[String], options: &Compare, mut use_it: impl FnMut(String, &Record)) -> anyhow::Result<()> {
-    let mut starts: BTreeMap<(String, Option<String>), String> = BTreeMap::new();
+/// The identity of a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Run {
+    /// Start and host name.
+    Started(String, Option<String>),
+    /// A digest of imported figures with histograms: other tools write the start not at all, or only the day.
+    Figures(u64),
+    /// The file, because figures without a histogram can be equal by chance.
+    File(String),
+}
+
+impl Run {
+    fn of(name: &str, record: &Record) -> Self {
+        let Some(published) = &record.published else {
+            return Self::Started(record.started_at.clone(), record.machine.hostname.clone());
+        };
+        if published.figures.iter().all(|figures| figures.histogram.is_none()) {
+            let path = fs::canonicalize(name).map(|path| path.to_string_lossy().into_owned());
+            return Self::File(path.unwrap_or_else(|_| name.to_owned()));
+        }
+        let mut digest = DefaultHasher::new();
+        for figures in &published.figures {
+            (&figures.phase, &figures.role, &figures.cpus, figures.samples).hash(&mut digest);
+            (figures.min_ns, figures.max_ns).hash(&mut digest);
+            figures.histogram.iter().flat_map(|histogram| histogram.iter()).for_each(|cell| cell.hash(&mut digest));
+        }
+        Self::Figures(digest.finish())
+    }
+}
+
+/// Reads each record, and returns the runs. One that is named twice would count as two rounds.
+fn each(
+    names: &[String],
+    profiles: &[String],
+    mut use_it: impl FnMut(String, &Record),
+) -> anyhow::Result<BTreeSet<Run>> {
+    let mut runs: BTreeMap<Run, String> = BTreeMap::new();
     for name in names {
         for name in records(name)? {
             for (name, mut record) in output::find_references(&[name])? {
-                let run = (record.started_at.clone(), record.machine.hostname.clone());
-                // Other tools write the start not at all, or only the day.
-                if record.published.is_none()
-                    && let Some(first) = starts.insert(run, name.clone())
-                {
-                    return Err(Usage(format!(
-                        "{first} and {name} are the same run, which started at {}: name it once on a side",
-                        record.started_at
-                    ))
-                    .into());
+                let run = Run::of(&name, &record);
+                if let Some(first) = runs.insert(run.clone(), name.clone()) {
+                    let why = match run {
+                        Run::Started(at, _) => format!("are the same run, which started at {at}"),
+                        Run::Figures(_) => "are the same run, because their histograms are equal".to_owned(),
+                        Run::File(_) => "are the same file".to_owned(),
+                    };
+                    return Err(Usage(format!("{first} and {name} {why}: name it once on a side")).into());
                 }
-                if !options.profiles.is_empty() {
-                    record.scenario.profiles.clone_from(&options.profiles);
-                    output::judge_uses(&mut record, &options.profiles)?;
+                if !profiles.is_empty() {
+                    record.scenario.profiles = profiles.to_vec();
+                    output::judge_uses(&mut record, profiles)?;
                 }
                 use_it(name, &record);
             }
         }
     }
-    Ok(())
+    Ok(runs.into_keys().collect())
 }
 
 fn tool() -> Tool {
@@ -242,8 +288,24 @@ mod tests {
 
     #[test]
     fn versions_have_their_order() {
-        let mut kernels = ["6.12.3", "5.10.0-rc2", "6.1.0-13-amd64", "6.1.0-9-amd64", "6.2"];
+        let ordered = [
+            "5.10.0-rc2",
+            "6.1.0",
+            "6.1.0-9-amd64",
+            "6.1.0-13-amd64",
+            "6.2",
+            "6.10-rc1",
+            "6.10.0-rc2",
+            "6.10.0-rc10",
+            "6.10.0",
+            "6.10.0-rt14",
+            "6.11~rc7-amd64",
+            "6.11-amd64",
+            "6.12.3",
+        ];
+        let mut kernels = ordered;
+        kernels.reverse();
         kernels.sort_by_key(|kernel| parts(kernel));
-        assert_eq!(kernels, ["5.10.0-rc2", "6.1.0-9-amd64", "6.1.0-13-amd64", "6.2", "6.12.3"]);
+        assert_eq!(kernels, ordered);
     }
 }

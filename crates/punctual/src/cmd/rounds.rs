@@ -19,6 +19,8 @@ use crate::{cli::Common, cmd::compare, exit::Usage, output};
 const LEAST: f64 = 0.2;
 /// The options that a round does not repeat, each with a value.
 const OF_ALL_ROUNDS: [&str; 3] = ["--rounds", "--record", "--against"];
+/// The extent of the comparison. A round prints one line.
+const FULL: &str = "--full";
 
 /// Measures `rounds` times with the options of this process, and compares the rounds with each side of `against`.
 pub fn run(rounds: u32, common: &Common, against: &[String]) -> anyhow::Result<u8> {
@@ -43,7 +45,8 @@ pub fn run(rounds: u32, common: &Common, against: &[String]) -> anyhow::Result<u
             output::stdout(|out| write!(out, "round {round:>digits$} of {rounds}  "))?;
         }
         let path = folder.join(format!("{round:0digits$}.punctual.json"));
-        let status = Command::new(&program).args(of_round(env::args_os().skip(1), &path)).status();
+        let arguments = of_round(env::args_os().skip(1), common.output.quiet, &path);
+        let status = Command::new(&program).args(arguments).status();
         let status = status.context("cannot start a round")?;
         // A round that failed has said why.
         let Ok(record) = file::read(&path) else { bail!("round {round} wrote no record ({status})") };
@@ -79,8 +82,8 @@ pub(super) fn folder(given: Option<&Path>, name: &str) -> anyhow::Result<PathBuf
     Ok(folder)
 }
 
-/// The arguments of a round, with its record.
-fn of_round(arguments: impl Iterator<Item = OsString>, record: &Path) -> Vec<OsString> {
+/// The arguments of a round, with its record; `is_quiet` if they already contain `--quiet`.
+fn of_round(arguments: impl Iterator<Item = OsString>, is_quiet: bool, record: &Path) -> Vec<OsString> {
     let arguments: Vec<OsString> = arguments.collect();
     // Behind it are the words of another program.
     let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
@@ -90,6 +93,9 @@ fn of_round(arguments: impl Iterator<Item = OsString>, record: &Path) -> Vec<OsS
     while let Some(word) = own.next() {
         let text = word.to_string_lossy();
         let (name, value) = text.split_once('=').map_or((text.as_ref(), None), |(name, value)| (name, Some(value)));
+        if name == FULL {
+            continue;
+        }
         if !OF_ALL_ROUNDS.contains(&name) {
             kept.push(word.clone());
         } else if value.is_none() {
@@ -97,7 +103,10 @@ fn of_round(arguments: impl Iterator<Item = OsString>, record: &Path) -> Vec<OsS
             own.next();
         }
     }
-    kept.extend(["--quiet".into(), "--record".into(), record.into()]);
+    if !is_quiet {
+        kept.push("--quiet".into());
+    }
+    kept.extend(["--record".into(), record.into()]);
     kept.extend(others.iter().cloned());
     kept
 }
@@ -115,10 +124,16 @@ mod tests {
     #[test]
     fn a_round_repeats_the_options_of_the_measurement_only() {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
-        let of = |text: &str| of_round(words(text).into_iter(), Path::new("a/1"));
+        let of = |text: &str| of_round(words(text).into_iter(), false, Path::new("a/1"));
         let expected = words("measure timer --duration 1s --quiet --record a/1");
         assert_eq!(of("measure timer --rounds 3 --duration 1s --against LAST"), expected);
         assert_eq!(of("measure timer --rounds=3 --record=b --duration 1s --record b"), expected);
+        assert_eq!(of("measure timer --rounds 3 --full --duration 1s"), expected);
+        for quiet in ["--quiet", "-q"] {
+            let given = words(&format!("measure timer {quiet} --rounds 2"));
+            let expected = words(&format!("measure timer {quiet} --record a/1"));
+            assert_eq!(of_round(given.into_iter(), true, Path::new("a/1")), expected, "--quiet is given only once");
+        }
         let program = words("measure process --quiet --record a/1 -- ./program --record x");
         assert_eq!(of("measure process --rounds 2 -- ./program --record x"), program);
     }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use record::{
-    Histogram, Phase, Record, SCHEMA, Series, State,
+    Histogram, Phase, Record, SCHEMA, Series, State, Validity,
     versus::{Across, Change, Measure, RoundOrder, Versus},
 };
 
@@ -11,8 +11,13 @@ use crate::harness::{Run, Scratch};
 
 /// Writes a record with so many wake-ups of 10 us and one of each of `worst_us`, as round number `round`.
 fn write(scratch: &Scratch, name: &str, round: u32, worst_us: &[i64]) {
+    write_ns(scratch, name, round, 10_000, worst_us);
+}
+
+/// The same with the usual lateness `usual_ns`.
+fn write_ns(scratch: &Scratch, name: &str, round: u32, usual_ns: i64, worst_us: &[i64]) {
     let mut raw = Histogram::default();
-    raw.add(10_000, 5_000);
+    raw.add(usual_ns, 5_000);
     worst_us.iter().for_each(|us| raw.add(us * 1_000, 20));
     let series = Series {
         phase: "rest".to_owned(),
@@ -27,8 +32,14 @@ fn write(scratch: &Scratch, name: &str, round: u32, worst_us: &[i64]) {
     let mut record = Record {
         schema: SCHEMA.to_owned(),
         state: State::Complete,
+        validity: Validity { valid: true, ..Validity::default() },
         started_at: format!("2026-11-01T10:{round:02}:00Z"),
-        phases: vec![Phase { name: "rest".to_owned(), period_ns: 1_000_000, ..Phase::default() }],
+        phases: vec![Phase {
+            name: "rest".to_owned(),
+            period_ns: 1_000_000,
+            duration_ns: 10_000_000_000,
+            ..Phase::default()
+        }],
         series: vec![series],
         ..Record::default()
     };
@@ -135,11 +146,9 @@ fn single_rounds_are_not_judged() {
 #[test]
 fn files_of_other_tools_are_rounds() {
     let scratch = Scratch::new();
-    let histogram =
-        |factor: u32| (1..=100).map(|us| format!("{us:06} {:06}\n", 1_000 / us * factor)).collect::<String>();
     for round in 0..6 {
-        fs::write(scratch.path().join(format!("old-{round}.txt")), histogram(1 + round % 2)).unwrap();
-        fs::write(scratch.path().join(format!("new-{round}.txt")), histogram(2 - round % 2)).unwrap();
+        rows(&scratch, &format!("old-{round}.txt"), 2 * round);
+        rows(&scratch, &format!("new-{round}.txt"), 2 * round + 1);
     }
     let names = |start: &str| (0..6).map(|round| format!("{start}-{round}.txt ")).collect::<String>();
     let run = scratch.run(&format!("compare {}-- {}--json", names("old"), names("new")));
@@ -169,7 +178,101 @@ fn a_run_that_is_named_twice_is_no_second_round() {
     let run = scratch.run("compare a a/3.punctual.json -- b");
     assert_eq!(status(&run), 64);
     assert!(run.stderr().contains("a/3.punctual.json and a/3.punctual.json are the same run"), "{}", run.stderr());
-    assert_eq!(status(&scratch.run("compare a -- a --fail-if worse")), 0, "a side may be both");
+    let both = scratch.run("compare a -- a --fail-if worse");
+    assert!(status(&both) == 64 && both.stderr().contains("both sides are the same runs"), "{}", both.stderr());
+}
+
+/// Files of cyclictest with rows of a histogram: `round` makes each different.
+fn rows(scratch: &Scratch, name: &str, round: u32) {
+    let text: String = (1..=100).map(|us| format!("{us:06} {:06}\n", 1_000 / us + round)).collect();
+    fs::write(scratch.path().join(name), text).unwrap();
+}
+
+#[test]
+fn an_imported_run_that_is_named_twice_is_no_second_round() {
+    let scratch = Scratch::new();
+    rows(&scratch, "a.txt", 1);
+    rows(&scratch, "b.txt", 2);
+    fs::copy(scratch.path().join("a.txt"), scratch.path().join("copy.txt")).unwrap();
+    scratch.run("import a.txt --quiet").expect_status(0);
+    for twice in ["a.txt a.txt", "a.txt ./a.txt", "a.txt copy.txt", "a.txt a.punctual.json"] {
+        let run = scratch.run(&format!("compare b.txt -- {twice} --fail-if worse"));
+        assert_eq!(status(&run), 64, "{twice}: {}", run.stdout());
+        assert!(run.stderr().contains("are the same run, because their histograms are equal"), "{}", run.stderr());
+    }
+    let both = scratch.run("compare a.txt copy.txt");
+    assert!(status(&both) == 64 && both.stderr().contains("both sides are the same runs"), "{}", both.stderr());
+}
+
+#[test]
+fn runs_that_were_not_as_requested_are_no_rounds() {
+    let scratch = Scratch::new();
+    measured(&scratch, 150);
+    let change = |name: &str, change: fn(&mut Record)| {
+        let path = scratch.path().join(name);
+        let mut record = record::file::read(&path).unwrap();
+        change(&mut record);
+        fs::write(path, record::file::to_json(&record)).unwrap();
+    };
+    change("b/3.punctual.json", |record| record.validity.valid = false);
+    change("b/5.punctual.json", |record| record.state = State::Partial);
+    let run = scratch.run("compare a -- b --export t.html --export t.md --export t.tex --fail-if worse");
+    assert_eq!(status(&run), 2);
+    let text = run.stdout().replace('\n', " ");
+    assert!(text.contains("b/3.punctual.json is left out, because the run is invalid"), "{text}");
+    assert!(text.contains("b/5.punctual.json is left out, because the run ended early"), "{text}");
+    for name in ["t.html", "t.md", "t.tex"] {
+        let text = fs::read_to_string(scratch.path().join(name)).unwrap();
+        assert!(text.contains("b/3.punctual.json is left out"), "{name}: {text}");
+    }
+    let versus = document(&scratch.run("compare a -- b --json").stdout());
+    assert_eq!((versus.b.records.len(), versus.b.left_out.len(), versus.groups[0].rounds_b), (8, 2, 8));
+    let across = scratch.run("compare --across kernel a b").stdout().replace('\n', " ");
+    assert!(across.contains("6.12.0: b/3.punctual.json is left out"), "{across}");
+    for round in 0..10 {
+        change(&format!("b/{round}.punctual.json"), |record| record.state = State::Partial);
+    }
+    let none = scratch.run("compare a -- b --fail-if worse");
+    assert_eq!(status(&none), 3, "{}", none.stdout());
+    assert!(
+        none.stdout().contains("CANNOT BE COMPARED  B has no round: all of its 10 records are left out."),
+        "{}",
+        none.stdout()
+    );
+}
+
+#[test]
+fn the_caveats_of_imports_are_shown_with_the_comparison() {
+    let scratch = Scratch::new();
+    rows(&scratch, "a.txt", 1);
+    rows(&scratch, "b.txt", 2);
+    let run = scratch.run("compare a.txt b.txt --export t.html --export t.md");
+    let text = run.stdout().replace("\n  ", " ").replace('\n', " ");
+    let caveat = "the file does not say its unit; microseconds are assumed";
+    assert!(text.contains(&format!("A and B: {caveat}")), "{text}");
+    for name in ["t.html", "t.md"] {
+        let text = fs::read_to_string(scratch.path().join(name)).unwrap();
+        assert!(text.contains(caveat), "{name}: {text}");
+    }
+    let versus = document(&scratch.run("compare a.txt b.txt --json").stdout());
+    assert!(versus.a.caveats.iter().any(|caveat| caveat.kind == "units"), "{:?}", versus.a);
+    write(&scratch, "c.punctual.json", 0, &[100]);
+    let shown = scratch.run("show c.punctual.json --against a.txt --full --export t.html").stdout().replace('\n', " ");
+    assert!(fs::read_to_string(scratch.path().join("t.html")).unwrap().contains(caveat), "the page");
+    let shown = shown + &scratch.run("show c.punctual.json --against a.txt --full").stdout().replace('\n', " ");
+    assert!(shown.contains(caveat), "{shown}");
+}
+
+#[test]
+fn times_below_1_us_and_alternating_sides_are_explained() {
+    let scratch = Scratch::new();
+    for round in 0..10 {
+        write_ns(&scratch, &format!("a/{round}.punctual.json"), 2 * round, 100, &[100]);
+        write_ns(&scratch, &format!("b/{round}.punctual.json"), 2 * round + 1, 900, &[100]);
+    }
+    let text = scratch.run("compare a -- b").stdout().replace('\n', " ");
+    assert!(text.contains("Times below 1 us count as 1 us in B / A: median"), "{text}");
+    assert!(text.contains("The sides alternate, so each round of B is compared with its neighbour of A"), "{text}");
 }
 
 #[test]

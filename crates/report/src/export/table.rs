@@ -11,7 +11,7 @@ use record::{
 use super::markdown::{cell, prose};
 use crate::{
     compare,
-    versus::{AcrossTable, HEADINGS, across, answer, answers, name, notes, rows, side},
+    versus::{AcrossTable, HEADINGS, across, across_notes, answer, answers, name, notes, remarks, rows, side},
 };
 
 /// A Markdown comment: the answer, and a table for each group.
@@ -22,6 +22,9 @@ pub(super) fn markdown(versus: &Versus) -> String {
     for group in &versus.groups {
         let rows: Vec<Vec<String>> = rows(group).into_iter().map(|row| row.cells.into()).collect();
         markdown_table(&mut out, &name(group), &HEADINGS, &rows);
+        for remark in remarks(group) {
+            let _ = write!(out, "\n{}\n", prose(&remark));
+        }
     }
     for note in notes(versus) {
         let _ = write!(out, "\n{}\n", prose(&note));
@@ -38,6 +41,9 @@ pub(super) fn across_markdown(of: &Across) -> String {
     for AcrossTable { name, headings, rows, .. } in across(of) {
         let rows: Vec<Vec<String>> = rows.into_iter().map(|(cells, _)| cells).collect();
         markdown_table(&mut out, &name, &headings, &rows);
+    }
+    for note in across_notes(of) {
+        let _ = write!(out, "\n{}\n", prose(&note));
     }
     out
 }
@@ -60,6 +66,12 @@ pub(super) fn latex(versus: &Versus) -> String {
     for group in &versus.groups {
         let rows: Vec<Vec<String>> = rows(group).into_iter().map(|row| row.cells.into()).collect();
         latex_table(&mut out, &name(group), &HEADINGS, &rows);
+        for remark in remarks(group) {
+            let _ = writeln!(out, "% {}", one_line(&remark));
+        }
+    }
+    for note in notes(versus) {
+        let _ = writeln!(out, "% {}", one_line(&note));
     }
     out
 }
@@ -73,6 +85,9 @@ pub(super) fn across_latex(of: &Across) -> String {
     for AcrossTable { name, headings, rows, .. } in across(of) {
         let rows: Vec<Vec<String>> = rows.into_iter().map(|(cells, _)| cells).collect();
         latex_table(&mut out, &name, &headings, &rows);
+    }
+    for note in across_notes(of) {
+        let _ = writeln!(out, "% {}", one_line(&note));
     }
     out
 }

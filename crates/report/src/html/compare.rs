@@ -7,8 +7,8 @@ use super::{
     figure::{Row, Table},
 };
 use crate::compare::{
-    COLUMNS, YOURS, conditions, jitter_tables, name, not_ours, origin, published_notes, published_row, rows, theirs,
-    tool,
+    COLUMNS, YOURS, caveats, conditions, jitter_tables, name, not_ours, origin, published_notes, published_row, rows,
+    theirs, tool,
 };
 
 /// A comparison with one other record, as the template sees it.
@@ -17,6 +17,8 @@ pub struct ComparisonView<'a> {
     pub of: &'a Comparison,
     /// The origin of the other record.
     pub origin: String,
+    /// The caveats of the other record.
+    pub caveats: Vec<String>,
     /// One table per pair of figures, and notes on reading it.
     pub pairs: Vec<(Table, String)>,
 }
@@ -46,7 +48,11 @@ pub fn comparisons(record: &Record) -> Vec<ComparisonView<'_>> {
         };
         against.pairs.iter().filter(|pair| !rows(pair).is_empty()).map(table).collect()
     };
-    record.against.iter().map(|of| ComparisonView { of, origin: origin(of), pairs: pairs(of) }).collect()
+    record
+        .against
+        .iter()
+        .map(|of| ComparisonView { of, origin: origin(of), caveats: caveats(&of.caveats), pairs: pairs(of) })
+        .collect()
 }
 
 /// The published figures of a record; `None` if it was measured.

@@ -18,7 +18,8 @@ use super::{
     verdict::Headline,
 };
 use crate::versus::{
-    AcrossTable, HEADINGS, across, answer, answers, changes, differs, name, not_judged, notes, pair_tables, rows,
+    AcrossTable, HEADINGS, across, across_notes, answer, answers, changes, differs, is_any_judged, name, notes,
+    pair_tables, remarks, rows,
 };
 
 /// Bottom of the axes.
@@ -115,6 +116,7 @@ struct AcrossPage<'a> {
     ending: &'static str,
     command: String,
     changes: Vec<String>,
+    notes: Vec<String>,
     groups: Vec<Group>,
 }
 
@@ -145,8 +147,12 @@ pub fn render_across(of: &Across, command: &[String]) -> String {
         title: format!("{} values of {}: compare", of.steps.len(), of.what),
         origin: Origin { host: None, kernel: None, preempt: None, started_at: "" },
         headline: Headline {
-            word: if found == 0 { "NO CHANGE SHOWN" } else { "CHANGED" },
-            class: if found == 0 { "measured" } else { "inconclusive" },
+            word: match found {
+                0 if !is_any_judged(of) => "NOT JUDGED",
+                0 => "NO CHANGE SHOWN",
+                _ => "CHANGED",
+            },
+            class: if found == 0 && is_any_judged(of) { "measured" } else { "inconclusive" },
             sentence,
             reason: String::new(),
         },
@@ -154,6 +160,7 @@ pub fn render_across(of: &Across, command: &[String]) -> String {
         ending: "",
         command: record::shell::command(command),
         changes: if found > 1 { answers(of) } else { Vec::new() },
+        notes: across_notes(of),
         groups: across(of).into_iter().enumerate().map(group).collect(),
     };
     escape(page.render().expect("writing to a string does not fail, and the template has no other way to fail"))
@@ -165,7 +172,7 @@ fn group(index: usize, group: &VersusGroup) -> Group {
         id: format!("group-{index}"),
         name: name(group),
         figures: Table::plain("Figures", &HEADINGS, rows(group).into_iter().map(|row| Vec::from(row.cells)).collect()),
-        notes: not_judged(group).into_iter().chain(conditions).collect(),
+        notes: remarks(group).into_iter().chain(conditions).collect(),
         charts: [curves(index, group), ratios(index, group)].into_iter().flatten().collect(),
     }
 }

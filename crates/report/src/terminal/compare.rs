@@ -5,7 +5,7 @@ use record::{ComparedPair, Comparison, Record};
 use super::cell;
 use super::page::Page;
 use super::table::Table;
-use crate::compare::{YOURS, conditions, name, origin, rows, theirs};
+use crate::compare::{YOURS, caveats, conditions, name, origin, rows, theirs};
 use crate::style::Ink;
 
 /// One section per record that this one is compared with.
@@ -39,6 +39,7 @@ fn worst(against: &Comparison, figure: &str, ratio: impl Fn(&ComparedPair) -> Op
 fn comparison(page: &mut Page, against: &Comparison) {
     page.heading(&format!("Compared with {}: {}", against.name, against.on));
     page.text(Ink::Quiet, &origin(against));
+    caveats(&against.caveats).iter().for_each(|caveat| page.text(Ink::Alarm, caveat));
     for pair in &against.pairs {
         page.gap();
         page.text(Ink::Plain, &format!("{} / {}", name(&pair.ours), name(&pair.theirs)));

@@ -7,7 +7,7 @@ use super::page::Page;
 use super::table::Table;
 use crate::style::Ink;
 use crate::versus::{
-    HEADINGS, across, answer, answers, changes, differs, name, not_judged, notes, pair_tables, rows, side,
+    HEADINGS, across, across_notes, answer, answers, changes, differs, name, notes, pair_tables, remarks, rows, side,
 };
 
 /// Writes the answer.
@@ -33,7 +33,7 @@ pub(super) fn page(page: &mut Page, versus: &Versus, full: bool) {
             table.row(plain.chain([(row.ink, result)]).collect());
         }
         page.table(&table);
-        not_judged(group).iter().for_each(|reason| page.below(4, Ink::Quiet, reason));
+        remarks(group).iter().for_each(|remark| page.below(4, Ink::Quiet, remark));
         let conditions: Vec<String> =
             differs(&group.differs).into_iter().map(|[what, a, b]| format!("{what} {a} / {b}")).collect();
         if !conditions.is_empty() {
@@ -99,6 +99,7 @@ pub(super) fn across_page(page: &mut Page, of: &Across) {
         Ink::Quiet,
         "Each value is compared with the one above, and the last one with the first. Other conditions may differ, too: compare two of them with --full.",
     );
+    across_notes(of).iter().for_each(|note| page.text(Ink::Quiet, note));
 }
 
 /// Writes the changes, or that there are none.
