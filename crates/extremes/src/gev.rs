@@ -1,7 +1,7 @@
 //! The generalized extreme-value distribution (GEV): the largest values of blocks.
 
 use crate::{
-    LEAST_SHAPE, Law, MOST_SHAPE, Random, box_cox, box_cox_inverse,
+    LEAST_SHAPE_OF_BLOCKS, Law, MOST_SHAPE, Random, box_cox, box_cox_inverse,
     minimise::{border, simplex},
 };
 
@@ -26,7 +26,7 @@ impl Gev {
     }
 
     fn negative_log_likelihood(&self, known: &[f64], censored: usize) -> f64 {
-        if !(LEAST_SHAPE..=MOST_SHAPE).contains(&self.shape) {
+        if !(LEAST_SHAPE_OF_BLOCKS..=MOST_SHAPE).contains(&self.shape) {
             return f64::INFINITY;
         }
         let mut sum = known.len() as f64 * self.scale.ln();
@@ -47,12 +47,12 @@ impl Gev {
 /// The shape with `box_cox(log_periods, shape) = rise`; infinite if it is outside of the range of fits.
 fn shape_with(rise: f64, log_periods: f64) -> f64 {
     let is_below = |shape: f64| box_cox(log_periods, shape) <= rise;
-    if !is_below(LEAST_SHAPE) {
+    if !is_below(LEAST_SHAPE_OF_BLOCKS) {
         f64::NEG_INFINITY
     } else if is_below(MOST_SHAPE) {
         f64::INFINITY
     } else {
-        border(LEAST_SHAPE, MOST_SHAPE, 40, is_below)
+        border(LEAST_SHAPE_OF_BLOCKS, MOST_SHAPE, 40, is_below)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The generalized Pareto distribution (GPD): how far values exceed a threshold.
 
 use crate::{
-    LEAST_SHAPE, Law, MOST_SHAPE, Random, box_cox, box_cox_inverse,
+    LEAST_SHAPE_OF_PEAKS, Law, MOST_SHAPE, Random, box_cox, box_cox_inverse,
     minimise::{between, simplex},
 };
 
@@ -17,7 +17,7 @@ pub struct Gpd {
 impl Gpd {
     fn negative_log_likelihood(&self, known: &[f64], censored: usize) -> f64 {
         let Some(last) = known.last() else { return f64::INFINITY };
-        if !(LEAST_SHAPE..=MOST_SHAPE).contains(&self.shape) || self.log_exceedance(*last).is_infinite() {
+        if !(LEAST_SHAPE_OF_PEAKS..=MOST_SHAPE).contains(&self.shape) || self.log_exceedance(*last).is_infinite() {
             return f64::INFINITY;
         }
         let sum: f64 = known.iter().map(|value| (1.0 + self.shape) * self.log_exceedance(*value)).sum();
@@ -40,7 +40,8 @@ impl Law for Gpd {
 
     fn with_level(&self, sorted: &[f64], log_periods: f64, level: f64) -> (Self, f64) {
         let law = |shape: f64| Self { scale: level / box_cox(log_periods, shape), shape };
-        let (shape, value) = between(LEAST_SHAPE, MOST_SHAPE, |shape| law(shape).negative_log_likelihood(sorted, 0));
+        let (shape, value) =
+            between(LEAST_SHAPE_OF_PEAKS, MOST_SHAPE, |shape| law(shape).negative_log_likelihood(sorted, 0));
         (law(shape), value)
     }
 

@@ -30,8 +30,12 @@ pub use gpd::Gpd;
 pub use random::Random;
 pub use tail::{Fitted, LEAST_WINDOWS, Level, Peaks, Tail, tail};
 
-/// The smallest shape of a fit. Below it, intervals from the likelihood are not valid (R. Smith, Biometrika 72, 1985).
-const LEAST_SHAPE: f64 = -0.5;
+/// The smallest shape of a fit of [`Gev`]. Below it, the likelihood has no maximum. Theory confirms the intervals from the
+/// likelihood above -0.5 only (R. Smith, Biometrika 72, 1985), simulations also below. A larger limit would be the end of the
+/// search for laws with a sharp end, so that their intervals would be too narrow.
+const LEAST_SHAPE_OF_BLOCKS: f64 = -1.0;
+/// The smallest shape of a fit of [`Gpd`], whose intervals are right at this limit, too.
+const LEAST_SHAPE_OF_PEAKS: f64 = -0.5;
 /// The largest shape of a fit: from it on, the mean is infinite.
 const MOST_SHAPE: f64 = 1.0;
 

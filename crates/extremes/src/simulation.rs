@@ -90,6 +90,17 @@ fn intervals_contain_the_truth_in_93_to_97_of_100_cases() {
     }
 }
 
+/// Values with a sharp end: intervals must neither collapse to the largest one nor be wholly above the true level.
+#[test]
+fn intervals_contain_the_truth_if_the_tail_has_a_sharp_end() {
+    for shape in [-0.5, -0.4] {
+        let blocks = of_a_law(Gev { location: 40.0, scale: 6.0, shape }, 150, 1e4f64.ln());
+        assert!((925..=980).contains(&blocks), "shape {shape}: {blocks} of 1000 by blocks");
+        let covered = covered(Values::Pareto(shape), 120, 10.0, 100);
+        assert!(covered.by_blocks * 100 >= covered.accepted * 90, "shape {shape}: {covered:?}");
+    }
+}
+
 #[test]
 #[ignore = "simulates 7500 series, which takes minutes: make test-all runs it"]
 fn intervals_of_whole_series_contain_the_truth() {

@@ -1,7 +1,7 @@
 //! Blocks and peaks of a series of windows, and their levels.
 
 use crate::{
-    Gev, Gpd, Law, MOST_SHAPE, Random, Refusal,
+    Gev, Gpd, LEAST_SHAPE_OF_BLOCKS, Law, MOST_SHAPE, Random, Refusal,
     checks::{fits, stays_the_same},
     minimise::border,
 };
@@ -92,6 +92,10 @@ pub fn tail(windows: &[Option<f64>]) -> Result<Tail, Refusal> {
     let blocks: Fitted<Gev> = Fitted::of(sorted).ok_or(Refusal::DoesNotFit)?;
     if blocks.law.shape > MOST_SHAPE - 0.01 {
         return Err(Refusal::TooHeavy);
+    }
+    // The interval would end where the search for laws ends.
+    if blocks.law.shape < LEAST_SHAPE_OF_BLOCKS + 0.1 {
+        return Err(Refusal::DoesNotFit);
     }
     let mut random = Random(0);
     fits(&blocks.sorted, blocks.law, &mut random)?;
