@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     for format in import::FORMATS {
-        match format.read(text) {
+        match format.read(text, None) {
             Ok(imported) => {
                 let record = import::to_record(imported, std::path::Path::new("fuzz"));
                 check_page(&report::terminal::summary(&record, &report::Style::plain(), 80));

@@ -82,7 +82,7 @@ pub use judge::{SoFar, judge, so_far, time_to_pass_ns};
 pub use profile::{Judges, Profile, Source};
 pub use profiles::{find_profile, find_profiles, profiles};
 pub use rate::Rate;
-pub use reference::{find_reference, references};
+pub use reference::{find_reference, find_reference_in, references};
 pub use summary::{Summary, phase_in_words, rounded_ns, when};
 pub use tails::{FURTHEST, TIMES, YEAR_NS, tail_so_far, tails};
 pub use verdict::{conclude, ladder, on_short_ladder, outcome, rejudge, verdict, worst_of};

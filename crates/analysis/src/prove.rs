@@ -378,11 +378,7 @@ pub fn figures_of(record: &Record) -> (u64, RoundFigures) {
     let late = sum(|role| role.late.unwrap_or(0));
     let mut times = Histogram::default();
     of_first.iter().for_each(|role| times.merge(&RoleResult::with_times(&role.role, record).1));
-    let total = times.total() as f64;
-    let percentile = |percent: f64| {
-        let is_apart = (percent / 100.0 * total).ceil() < total;
-        times.percentile(percent).filter(|_| is_apart).map(|ns| ns as f64)
-    };
+    let percentile = |percent: f64| times.percentile_below_max(percent).map(|ns| ns as f64);
     let max = of_first.iter().filter_map(|role| role.max_ns).max().map(|ns| ns as f64);
     let missed = (samples + absent > 0).then(|| (absent + late) as f64 / (samples + absent) as f64);
     let figures = [

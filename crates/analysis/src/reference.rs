@@ -5,6 +5,7 @@ mod parse;
 
 use std::{path::Path, sync::LazyLock};
 
+use import::Unit;
 use record::Record;
 
 pub use parse::parse;
@@ -37,6 +38,14 @@ pub fn references() -> &'static [Record] {
 /// # Errors
 /// If there is neither, or the file has mistakes or is not a record.
 pub fn find_reference(name_or_path: &str) -> Result<Record, LoadError> {
+    find_reference_in(name_or_path, None)
+}
+
+/// The same; `unit` is that of files that do not say theirs.
+///
+/// # Errors
+/// Those of [`find_reference`].
+pub fn find_reference_in(name_or_path: &str, unit: Option<Unit>) -> Result<Record, LoadError> {
     if let Some(known) = references().iter().find(|known| name_of(known) == name_or_path) {
         return Ok(known.clone());
     }
@@ -45,7 +54,7 @@ pub fn find_reference(name_or_path: &str) -> Result<Record, LoadError> {
     }
     let path = Path::new(name_or_path);
     if name_or_path.ends_with(".json") || path.exists() {
-        return Ok(import::read(path)?);
+        return Ok(import::read(path, unit)?);
     }
     let names = references().iter().map(name_of);
     Err(data_file::unknown("reference", name_or_path, names, "*.toml, *.punctual.json or another tool's"))

@@ -121,10 +121,8 @@ pub(crate) fn unsure_maximum(series: &Series) -> Option<String> {
 }
 
 fn percentile(series: &Series, percent: f64, max_ns: Option<i64>) -> Option<i64> {
-    let total = series.corrected.total();
-    let differs_from_max = (percent / 100.0 * total as f64).ceil() < total as f64;
     // A bucket has its highest value, which can be above the exact maximum.
-    let value_ns = series.corrected.percentile(percent).filter(|_| differs_from_max)?;
+    let value_ns = series.corrected.percentile_below_max(percent)?;
     Some(max_ns.map_or(value_ns, |max_ns| value_ns.min(max_ns)))
 }
 

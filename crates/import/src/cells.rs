@@ -1,8 +1,8 @@
 //! Printed histograms. The value of a sample is known to one cell; here it is the upper end of the cell.
 
-use record::{Caveat, Figures, Histogram};
+use record::{ALL_THREADS, Caveat, Figures, Histogram};
 
-use crate::caveat;
+use crate::{Mistake, caveat};
 
 /// A printed histogram of one thread.
 #[derive(Debug, Clone, Default)]
@@ -10,8 +10,8 @@ pub struct Cells {
     histogram: Histogram,
     /// Samples beyond the last cell, whose values are not known.
     pub beyond: u64,
-    /// The lower end of the last cell with samples, ns.
-    last_ns: i64,
+    /// The end of the last cell, ns; `None` if the file does not show it.
+    pub end_ns: Option<i64>,
 }
 
 impl Cells {
@@ -20,9 +20,6 @@ impl Cells {
         let upper_ns = from_ns.checked_add(width_ns - 1)?;
         self.total().checked_add(count)?;
         self.histogram.add(upper_ns, count);
-        if count > 0 {
-            self.last_ns = self.last_ns.max(from_ns);
-        }
         Some(())
     }
 
@@ -43,11 +40,10 @@ impl Cells {
 
     /// The caveat about samples beyond the last cell, if there are any; `who` is the thread.
     pub fn overflow(&self, who: &str) -> Option<Caveat> {
-        let last_us = self.last_ns as f64 / 1e3;
+        let end = self.end_ns.map(|end_ns| format!(", which ends at {} us", end_ns as f64 / 1e3)).unwrap_or_default();
         (self.beyond > 0).then(|| {
             let text = format!(
-                "{who}: {} samples are beyond the last cell of the histogram ({last_us} us); only their number and the maximum \
-                 are known",
+                "{who}: {} samples are beyond the last cell of the histogram{end}; only their number and the maximum are known",
                 self.beyond
             );
             caveat("overflow", text)
@@ -59,24 +55,60 @@ impl Cells {
 fn percentiles(figures: &mut Figures) {
     let (Some(histogram), Some(samples)) = (&figures.histogram, figures.samples) else { return };
     let percentile = |percent: f64| {
-        let rank = (samples as f64 * percent / 100.0).ceil();
+        let rank = record::rank(samples, percent);
         let mut seen = 0;
         let (value_ns, _) = histogram.iter().find(|(_, count)| {
             seen += count;
-            seen as f64 >= rank
+            seen >= rank
         })?;
         Some(value_ns.min(figures.max_ns.unwrap_or(i64::MAX)))
     };
     (figures.p50_ns, figures.p99_ns) = (percentile(50.0), percentile(99.0));
 }
 
-/// The figures of several threads together, for each kind of thread that occurs more than once: those of one kind have the
-/// same probe, role, period and policy. A figure that one of them lacks is absent.
+/// Compares each histogram with the smallest and the largest value.
+///
+/// # Errors
+/// Cells with samples are beyond them.
+pub fn check(all: &[Figures]) -> Result<(), Mistake> {
+    /// The values of a histogram are at most 0.1 % above the exact ones.
+    const TOLERANCE: f64 = 1.002;
+    for figures in all {
+        let Some(histogram) = &figures.histogram else { continue };
+        let wrong = |text: &str, ns: i64| {
+            let us = ns as f64 / 1e3;
+            Err(Mistake::new(0, format!("{}: the histogram has samples {text} of {us} us", figures.phase)))
+        };
+        let populated: Vec<i64> = histogram.iter().filter(|(_, count)| *count > 0).map(|(ns, _)| ns).collect();
+        // Early wake-ups may be in the cells of late ones, by their absolute value.
+        let most_ns = figures.max_ns.map(|max_ns| max_ns.max(figures.min_ns.unwrap_or(0).saturating_neg()));
+        // Values are the upper ends of cells, so the largest one can be above the maximum.
+        if let (Some(before_ns), Some(most_ns)) = (populated.iter().rev().nth(1), most_ns)
+            && *before_ns as f64 > most_ns as f64 * TOLERANCE
+        {
+            return wrong("above the maximum", most_ns);
+        }
+        if let (Some(first_ns), Some(min_ns)) = (populated.first(), figures.min_ns)
+            && *first_ns < min_ns
+        {
+            return wrong("below the minimum", min_ns);
+        }
+    }
+    Ok(())
+}
+
+/// True for figures of one kind of thread: of the same probe, role, period and policy.
+#[must_use]
+pub fn is_same_kind(a: &Figures, b: &Figures) -> bool {
+    (&a.probe, &a.role, a.period_ns, &a.policy) == (&b.probe, &b.role, b.period_ns, &b.policy)
+}
+
+/// The figures of several threads together, for each kind of thread that occurs more than once. A figure that one of them
+/// lacks is absent; threads without samples do not count.
 pub fn together(all: &[Figures]) -> Vec<Figures> {
     let mut kinds: Vec<Vec<&Figures>> = Vec::new();
     for figures in all {
-        let kind = |of: &Figures| (of.probe.clone(), of.role.clone(), of.period_ns, of.policy.clone());
-        match kinds.iter_mut().find(|known| kind(known[0]) == kind(figures)) {
+        match kinds.iter_mut().find(|known| is_same_kind(known[0], figures)) {
             Some(known) => known.push(figures),
             None => kinds.push(vec![figures]),
         }
@@ -85,6 +117,8 @@ pub fn together(all: &[Figures]) -> Vec<Figures> {
 }
 
 fn sum(kind: &[&Figures]) -> Figures {
+    let with_samples: Vec<&Figures> = kind.iter().copied().filter(|of| of.samples != Some(0)).collect();
+    let kind = if with_samples.is_empty() { kind } else { &with_samples };
     let samples = kind.iter().map(|of| of.samples).sum::<Option<u64>>();
     let each = |pick: fn(&Figures) -> Option<i64>| kind.iter().map(|of| pick(of)).collect::<Option<Vec<i64>>>();
     let weighted = |of: &Figures| Some(of.mean_ns? * of.samples? as f64);
@@ -94,7 +128,7 @@ fn sum(kind: &[&Figures]) -> Figures {
     kind.iter().filter_map(|of| of.histogram.as_ref()).for_each(|of| histogram.merge(of));
     let has_all = kind.iter().all(|of| of.histogram.is_some());
     let mut figures = Figures {
-        phase: "all-threads".to_owned(),
+        phase: ALL_THREADS.to_owned(),
         cpus: cpus.join(","),
         samples,
         min_ns: each(|of| of.min_ns).and_then(|all| all.into_iter().min()),
@@ -142,7 +176,11 @@ mod tests {
         cells.add(3_000, 1_000, 98).unwrap();
         cells.beyond = 2;
         let mut figures = Figures { max_ns: Some(700_000), ..Figures::default() };
-        assert!(cells.overflow("thread 0").unwrap().text.contains("2 samples are beyond"));
+        assert!(
+            cells.overflow("thread 0").unwrap().text.contains("2 samples are beyond the last cell of the histogram;")
+        );
+        cells.end_ns = Some(60_000);
+        assert!(cells.overflow("thread 0").unwrap().text.contains("last cell of the histogram, which ends at 60 us;"));
         cells.fill(&mut figures);
         assert_eq!((figures.samples, figures.p50_ns, figures.p99_ns), (Some(100), Some(3_999), None));
     }

@@ -4,7 +4,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, omission, to_ns},
 };
 
@@ -21,7 +21,7 @@ impl Format for Lines {
         begins("RTH|") && (begins("RTS|") || begins("RTD|"))
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let numbered = || (1..).zip(text.lines());
         let last = |begin: &'static str| numbered().filter(|(_, line)| line.starts_with(begin)).last();
         let mut figures =

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, omission},
 };
 
@@ -16,9 +16,8 @@ pub struct Text;
 /// The rows of a histogram without comments.
 pub struct Rows;
 
-/// The caveat of times whose unit the file does not say.
-pub const UNITS: &str =
-    "the file does not say its unit; microseconds are assumed, which is wrong for results of cyclictest -N";
+/// The line after the rows, and after the sums of the rows.
+const OVERFLOWS: &str = "# Histogram Overflows:";
 
 impl Format for Text {
     fn name(&self) -> &'static str {
@@ -29,27 +28,33 @@ impl Format for Text {
         text.lines().any(|line| line.starts_with("# Min Latencies:") || line_of_thread(line).is_some())
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
-        let mut imported = Imported { tool: "cyclictest".to_owned(), ..Imported::default() };
-        imported.caveats.push(caveat("units", UNITS));
-        let columns = |name: &str| numbers_after(text, name);
-        let least = columns("# Min Latencies:")?;
-        let threads = match &least {
-            Some(least) => least.len(),
-            None => return of_lines(text, imported),
+    fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
+        let (stated, mut imported) = (unit, Imported { tool: "cyclictest".to_owned(), ..Imported::default() });
+        let (unit, units) = Unit::of(stated, Unit::Us);
+        imported.caveats.push(units);
+        let Some(least) = numbers_after(text, "# Min Latencies:")? else {
+            return of_lines(text, stated, unit, imported);
         };
-        let (mean, largest) = (columns("# Avg Latencies:")?, columns("# Max Latencies:")?);
-        let beyond = columns("# Histogram Overflows:")?;
-        let cells = rows(text, threads)?;
-        let of =
-            |values: &Option<Vec<u64>>, thread: usize| values.as_ref().and_then(|values| values.get(thread).copied());
+        let threads = least.len();
+        let columns = |name: &str| -> Result<Vec<u64>, Mistake> {
+            let cut = || Mistake::new(0, format!("it has no line `{name}` with {threads} numbers; the file is cut"));
+            numbers_after(text, name)?.filter(|numbers| is_of(numbers, threads)).ok_or_else(cut)
+        };
+        let (mean, largest, beyond) = (columns("# Avg Latencies:")?, columns("# Max Latencies:")?, columns(OVERFLOWS)?);
+        let cells = rows(text, threads, unit)?;
+        let totals = numbers_after(text, "# Total:")?.unwrap_or_default();
         for (thread, mut cells) in cells.into_iter().enumerate() {
-            cells.beyond = of(&beyond, thread).unwrap_or(0);
-            let us = |values| of(values, thread).and_then(|us| i64::try_from(us).ok()?.checked_mul(1_000));
+            if let Some(total) = totals.get(thread).filter(|&&total| total != cells.total()) {
+                let text = format!("thread {thread}: the rows have {} samples, `# Total:` has {total}", cells.total());
+                return Err(Mistake::new(0, text));
+            }
+            cells.beyond = beyond[thread];
+            let time =
+                |values: &[u64]| i64::try_from(values[thread]).ok().and_then(|value| value.checked_mul(unit.ns()));
             let mut figures = Figures {
-                min_ns: us(&least),
-                mean_ns: us(&mean).map(|ns| ns as f64),
-                max_ns: us(&largest),
+                min_ns: time(&least),
+                mean_ns: time(&mean).map(|ns| ns as f64),
+                max_ns: time(&largest),
                 ..figures(thread)
             };
             imported.caveats.extend(cells.overflow(&format!("thread {thread}")));
@@ -69,18 +74,20 @@ impl Format for Rows {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()).peekable();
-        lines.peek().is_some() && lines.all(|line| row(line).is_some()) && !Text.is_it(text)
+        let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        let begins = lines.next().is_some_and(|line| row(line).is_some());
+        begins && lines.all(begins_with_digit) && !Text.is_it(text)
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
         let first = text.lines().find_map(row).ok_or_else(|| Mistake::new(0, "it has no row"))?;
         let mut imported = Imported { tool: "cyclictest".to_owned(), ..Imported::default() };
-        imported.caveats.push(caveat("units", UNITS));
+        let (unit, units) = Unit::of(unit, Unit::Us);
+        imported.caveats.push(units);
         imported
             .caveats
             .push(caveat("overflow", "samples beyond the last cell are not in the file, nor is the maximum"));
-        for (thread, cells) in rows(text, first.1.len())?.into_iter().enumerate() {
+        for (thread, cells) in rows(text, first.1.len(), unit)?.into_iter().enumerate() {
             let mut figures = figures(thread);
             cells.fill(&mut figures);
             imported.figures.push(figures);
@@ -94,31 +101,54 @@ fn figures(thread: usize) -> Figures {
     Figures { probe: record::TIMER.to_owned(), phase: format!("thread-{thread}"), ..Figures::default() }
 }
 
-/// A row such as `000004 000033<TAB>000014`: the cell, and the counts of the threads.
+fn begins_with_digit(line: &str) -> bool {
+    line.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// A row such as `000004 000033<TAB>000014`: the cell, and the counts of the threads. Numbers have zeros before them, up to
+/// six digits; a shorter one is cut.
 fn row(line: &str) -> Option<(u64, Vec<u64>)> {
     let (cell, counts) = line.split_once(' ')?;
-    let number =
-        |text: &str| text.trim().parse().ok().filter(|_| text.trim().bytes().all(|byte| byte.is_ascii_digit()));
-    // Wider than two columns of a table: the numbers are padded with zeros.
-    let cell = number(cell).filter(|_| cell.len() >= 6)?;
+    let number = |text: &str| {
+        let text = text.trim();
+        text.parse().ok().filter(|_| text.len() >= 6 && text.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let cell = number(cell)?;
     let counts =
         counts.split('\t').filter(|count| !count.trim().is_empty()).map(number).collect::<Option<Vec<u64>>>()?;
     (!counts.is_empty()).then_some((cell, counts))
 }
 
-/// The cells of each thread. With -H, the rows have one more column, the sum, which is left out.
-fn rows(text: &str, threads: usize) -> Result<Vec<Cells>, Mistake> {
+/// True for a number for each thread. With -H, there is one more, the sum, which is left out.
+fn is_of(numbers: &[u64], threads: usize) -> bool {
+    numbers.len() == threads || numbers.len() == threads + 1
+}
+
+/// The cells of each thread.
+fn rows(text: &str, threads: usize, unit: Unit) -> Result<Vec<Cells>, Mistake> {
     let mut cells = vec![Cells::default(); threads];
-    for (number, line) in (1..).zip(text.lines()) {
-        let Some((cell, counts)) = row(line) else { continue };
-        if counts.len() != threads && counts.len() != threads + 1 {
+    let (mut last, mut has_empty_rows) = (None, false);
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| begins_with_digit(line)) {
+        let (cell, counts) = row(line)
+            .ok_or_else(|| Mistake::new(number, format!("{line:?} is no row of a histogram; the file is cut")))?;
+        if !is_of(&counts, threads) {
             return Err(Mistake::new(number, format!("{} counts for {threads} threads", counts.len())));
         }
-        for (cells, count) in cells.iter_mut().zip(counts) {
-            let from_ns = i64::try_from(cell).ok().and_then(|us| us.checked_mul(1_000));
-            let added = from_ns.and_then(|from_ns| cells.add(from_ns, 1_000, count));
-            added.ok_or_else(|| Mistake::new(number, "a number is out of range"))?;
+        if last.is_some_and(|last| cell <= last) {
+            return Err(Mistake::new(number, format!("{line:?} is not above the row before it")));
         }
+        last = Some(cell);
+        has_empty_rows |= counts.iter().all(|&count| count == 0);
+        let wrong = || Mistake::new(number, "a number is out of range");
+        let from_ns = i64::try_from(cell).ok().and_then(|cell| cell.checked_mul(unit.ns())).ok_or_else(wrong)?;
+        for (cells, count) in cells.iter_mut().zip(counts) {
+            cells.add(from_ns, unit.ns(), count).ok_or_else(wrong)?;
+            cells.end_ns = from_ns.checked_add(unit.ns());
+        }
+    }
+    // Newer versions leave empty rows out, so the last row is not the last cell.
+    if !has_empty_rows {
+        cells.iter_mut().for_each(|cells| cells.end_ns = None);
     }
     Ok(cells)
 }
@@ -146,34 +176,57 @@ fn line_of_thread(line: &str) -> Option<BTreeMap<&str, i64>> {
         let at = words.iter().position(|word| word.strip_suffix(':') == Some(name))?;
         values.insert(name, words.get(at + 1)?.parse().ok()?);
     }
+    let smi = words.iter().position(|word| *word == "SMI:").and_then(|at| words.get(at + 1)?.parse().ok());
+    values.extend(smi.map(|smi| ("SMI", smi)));
     Some(values)
 }
 
 /// The last line of each thread: the screen is drawn again and again.
-fn of_lines(text: &str, mut imported: Imported) -> Result<Imported, Mistake> {
-    let mut threads = BTreeMap::new();
+fn of_lines(text: &str, stated: Option<Unit>, unit: Unit, mut imported: Imported) -> Result<Imported, Mistake> {
+    let (mut threads, mut cut) = (BTreeMap::new(), Vec::new());
     // Escape sequences move the cursor up before a line.
-    for line in text.split(['\n', '\r', '\u{1b}']) {
+    let parts =
+        (1..).zip(text.lines()).flat_map(|(number, line)| line.split(['\r', '\u{1b}']).map(move |part| (number, part)));
+    for (number, line) in parts {
         let line = line.trim_start_matches(|letter: char| letter == '[' || letter.is_ascii_digit());
         let line = line.strip_prefix('A').unwrap_or(line);
-        if let Some(values) = line_of_thread(line) {
-            threads.insert(values["T"], values);
+        match line_of_thread(line) {
+            Some(values) => {
+                threads.insert(values["T"], values);
+            }
+            None if line.trim_start().starts_with("T:") => cut.push((number, line)),
+            None => {}
         }
+    }
+    // The last of many lines of a thread can be cut.
+    let is_known = |line: &str| {
+        let thread = line.trim_start().strip_prefix("T:").and_then(|rest| rest.split('(').next()?.trim().parse().ok());
+        thread.is_some_and(|thread: i64| threads.contains_key(&thread))
+    };
+    if let Some((number, line)) = cut.into_iter().find(|(_, line)| !is_known(line)) {
+        return Err(Mistake::new(number, format!("{line:?} is no whole line of a thread; the file is cut")));
     }
     if threads.is_empty() {
         return Err(Mistake::new(0, "it has no line of a thread"));
     }
     for (thread, values) in threads {
-        let us = |name: &str| Some(values[name]).filter(|_| values["C"] > 0).and_then(|us| us.checked_mul(1_000));
+        let time = |name: &str| Some(values[name]).filter(|_| values["C"] > 0).and_then(|of| of.checked_mul(unit.ns()));
         let number = usize::try_from(thread).map_err(|_| Mistake::new(0, format!("thread {thread} is none")))?;
         let figures = Figures {
             period_ns: u64::try_from(values["I"]).ok().and_then(|us| us.checked_mul(1_000)),
             samples: u64::try_from(values["C"]).ok(),
-            min_ns: us("Min"),
-            mean_ns: us("Avg").map(|ns| ns as f64),
-            max_ns: us("Max"),
+            min_ns: time("Min"),
+            mean_ns: time("Avg").map(|ns| ns as f64),
+            max_ns: time("Max"),
+            note: values.get("SMI").map(|smi| format!("{smi} system management interrupts")).unwrap_or_default(),
             ..figures(number)
         };
+        if stated.is_none() && values["Avg"] > values["I"] {
+            let text = format!(
+                "thread {thread}: its mean is longer than its period, as with cyclictest -N: then read the file with --unit ns"
+            );
+            imported.caveats.push(caveat("units", text));
+        }
         imported.caveats.extend(omission(&format!("thread {thread}"), figures.max_ns, figures.period_ns));
         imported.figures.push(figures);
     }

@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::read::ZlibDecoder;
 use record::{Figures, Histogram, Machine};
 
-use crate::{Format, Imported, Mistake, OWN, caveat, cells::Cells, cells::to_ns};
+use crate::{Format, Imported, Mistake, OWN, Unit, caveat, cells::Cells, cells::to_ns};
 
 /// The format.
 pub struct Intervals;
@@ -31,10 +31,11 @@ impl Format for Intervals {
             .any(|line| line.starts_with("#[Histogram log format version") || line.starts_with("\"StartTimestamp\""))
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported::default();
         let (mut tags, mut places): (Vec<Tag<'_>>, HashMap<&str, usize>) = Default::default();
         let mut has_unit = false;
+        let (unit, units) = Unit::of(unit, Unit::Ns);
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(comment) = line.strip_prefix('#') {
                 let comment = comment.trim_start_matches('[').trim_end_matches(']');
@@ -53,11 +54,12 @@ impl Format for Intervals {
             return Err(Mistake::new(0, "it has no histogram"));
         }
         if !has_unit {
-            imported.caveats.push(caveat("units", "the file does not say its unit; nanoseconds are assumed"));
+            imported.caveats.push(units);
         }
         let probe = if imported.tool == OWN { std::mem::take(&mut imported.command) } else { record::TIMER.to_owned() };
         for tag in tags {
-            let figures = tag.end(&mut imported).map_err(|text| Mistake::new(0, text))?;
+            let unit_ns = if has_unit { 1 } else { unit.ns() };
+            let figures = tag.end(&mut imported, unit_ns).map_err(|text| Mistake::new(0, text))?;
             imported.figures.push(Figures { probe: probe.clone(), ..figures });
         }
         Ok(imported)
@@ -95,7 +97,7 @@ struct Tag<'a> {
 
 impl Tag<'_> {
     /// The figures of all intervals together.
-    fn end(self, imported: &mut Imported) -> Result<Figures, String> {
+    fn end(self, imported: &mut Imported, unit_ns: i64) -> Result<Figures, String> {
         let name = if self.name.is_empty() { "histogram".to_owned() } else { self.name };
         if self.intervals.len() > 1 {
             let text = format!("{name}: {} intervals are summed; their sequence is lost", self.intervals.len());
@@ -104,7 +106,9 @@ impl Tag<'_> {
         let (mut cells, mut max_ns, mut seconds) = (Cells::default(), None, 0.0);
         for interval in &self.intervals {
             for (value_ns, count) in interval.cells.histogram.iter() {
-                cells.add(value_ns, 1, count).ok_or_else(|| format!("{name}: too many samples"))?;
+                let value_ns = value_ns.checked_mul(unit_ns);
+                let added = value_ns.and_then(|value_ns| cells.add(value_ns, 1, count));
+                added.ok_or_else(|| format!("{name}: too many samples, or too large values"))?;
             }
             max_ns = max_ns.max(interval.max_ns());
             seconds += interval.seconds;
@@ -120,7 +124,7 @@ impl Tag<'_> {
             role: cpu.map_or(name.as_str(), |(role, _)| role).to_owned(),
             cpus: cpu.map(|(_, cpu)| cpu).unwrap_or_default().to_owned(),
             duration_ns: to_ns(seconds, 1e9).and_then(|ns| u64::try_from(ns).ok()).filter(|&ns| ns > 0),
-            max_ns: max_ns.filter(|_| is_exact),
+            max_ns: max_ns.filter(|_| is_exact).and_then(|max_ns: i64| max_ns.checked_mul(unit_ns)),
             ..Figures::default()
         };
         figures.phase = name;

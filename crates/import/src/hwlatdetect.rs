@@ -3,7 +3,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, to_ns},
 };
 
@@ -21,7 +21,7 @@ impl Format for Detected {
         text.lines().any(|line| line.starts_with(TITLE) && line.contains("test duration") || is_sample(line))
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let of = |name: &str| {
             (1..).zip(text.lines()).find_map(|(at, line)| Some((at, line.trim().strip_prefix(name)?.trim())))
         };

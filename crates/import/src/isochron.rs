@@ -3,7 +3,7 @@
 
 use record::Figures;
 
-use crate::{Format, Imported, Mistake, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
 
 /// The format.
 pub struct Summary;
@@ -17,7 +17,7 @@ impl Format for Summary {
         text.lines().any(is_metric)
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported { tool: "isochron".to_owned(), ..Imported::default() };
         for (number, line) in (1..).zip(text.lines()) {
             if is_metric(line) {

@@ -4,7 +4,7 @@ use record::{Figures, Machine};
 use serde_json::Value;
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, to_ns},
 };
 
@@ -21,7 +21,7 @@ impl Format for Json {
         is_object && text.contains("\"cpu\"") && text.contains("\"histogram\"") && text.contains("\"count\"")
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let file: Value = serde_json::from_str(text).map_err(|error| Mistake::new(error.line(), error.to_string()))?;
         let info = &file["sysinfo"];
         let of = |key: &str| info[key].as_str().map(str::to_owned);
@@ -64,9 +64,9 @@ impl Format for Json {
                 probe: record::TIMER.to_owned(),
                 phase: format!("thread-{name}"),
                 samples: Some(count),
-                min_ns: unit("min"),
-                mean_ns: thread["avg"].as_f64().map(|mean| mean * unit_ns as f64),
-                max_ns: unit("max"),
+                min_ns: unit("min").filter(|_| count > 0),
+                mean_ns: thread["avg"].as_f64().filter(|_| count > 0).map(|mean| mean * unit_ns as f64),
+                max_ns: unit("max").filter(|_| count > 0),
                 ..Figures::default()
             };
             imported.caveats.extend(cells.overflow(&format!("thread {name}")));

@@ -2,7 +2,7 @@
 
 use record::{Figures, Machine};
 
-use crate::{Format, Imported, Mistake, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
 
 /// The format.
 pub struct Report;
@@ -17,7 +17,7 @@ impl Format for Report {
             || value(text, "Highest measured interrupt to process latency").is_some()
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let us = |name: &str| -> Result<Option<f64>, Mistake> {
             let Some((line, value)) = value(text, name) else { return Ok(None) };
             // The decimal sign is that of the language of Windows.

@@ -3,7 +3,7 @@
 use record::{Figures, Machine};
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, omission, to_ns},
 };
 
@@ -19,7 +19,7 @@ impl Format for Plot {
         text.lines().any(|line| line.starts_with("# sampling period:")) && text.contains("# context:")
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let of = |name: &str| {
             let lines = text.lines().filter_map(|line| line.strip_prefix("# "));
             lines.filter_map(|line| line.strip_prefix(name)).map(str::trim).next()
@@ -30,6 +30,9 @@ impl Format for Plot {
         };
         let us = |name: &str| number(name).map(|value| value.and_then(|us| to_ns(us, 1e3)));
         let period_us = of("sampling period:").and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
+        // Both lines of /proc/version and /proc/cmdline.
+        let cmdline = text.lines().skip_while(|line| !line.starts_with("# Linux version ")).nth(1);
+        let cmdline = cmdline.and_then(|line| line.strip_prefix("# ")).filter(|line| line.contains('='));
         let kernel = of("Linux version ").and_then(|version| version.split(' ').next()).map(str::to_owned);
         let mut imported = Imported {
             tool: "latmus".to_owned(),
@@ -37,6 +40,7 @@ impl Format for Plot {
             started_at: of("test started on:").unwrap_or_default().to_owned(),
             machine: Machine {
                 kernel,
+                cmdline: cmdline.map(str::to_owned),
                 clocksource: of("clocksource:").map(str::to_owned),
                 evl_gravity: of("clock gravity:").map(str::to_owned),
                 ..Machine::default()
@@ -88,7 +92,9 @@ impl Format for Plot {
                 .caveats
                 .push(caveat("folded", "early wake-ups are in the cells of late ones, by their absolute value"));
         }
-        if let Some(samples) = figures.samples.filter(|&samples| samples != cells.total()) {
+        let samples =
+            figures.samples.ok_or_else(|| Mistake::new(0, "it has no line `# sample count:`; the file is cut"))?;
+        if samples != cells.total() {
             let text = format!("the cells have {} samples, the sample count is {samples}", cells.total());
             return Err(Mistake::new(0, text));
         }

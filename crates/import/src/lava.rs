@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use record::Figures;
 
-use crate::{Format, Imported, Mistake, OWN, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, OWN, Unit, caveat, cells::to_ns};
 
 /// The format.
 pub struct Results;
@@ -19,7 +19,7 @@ impl Format for Results {
         text.lines().filter_map(case).any(|case| case.thread().is_some() || case.series().is_some())
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported::default();
         let (mut cases, mut places): (Vec<Case<'_>>, HashMap<&str, usize>) = Default::default();
         for (number, line) in (1..).zip(text.lines()) {

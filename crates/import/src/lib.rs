@@ -34,6 +34,8 @@ mod sockperf;
 mod stress_ng;
 mod xenomai;
 
+pub use cells::is_same_kind;
+
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read},
@@ -66,11 +68,52 @@ pub trait Format: Sync {
     /// True if the text is in this format.
     fn is_it(&self, text: &str) -> bool;
 
-    /// Reads it.
+    /// Reads it. `unit` is that of its times if the format does not say it.
     ///
     /// # Errors
     /// The first mistake.
-    fn read(&self, text: &str) -> Result<Imported, Mistake>;
+    fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake>;
+}
+
+/// The unit of the times of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+}
+
+impl Unit {
+    /// The unit in ns.
+    #[must_use]
+    pub const fn ns(self) -> i64 {
+        match self {
+            Self::Ns => 1,
+            Self::Us => 1_000,
+            Self::Ms => 1_000_000,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ns => "nanoseconds",
+            Self::Us => "microseconds",
+            Self::Ms => "milliseconds",
+        }
+    }
+
+    /// The unit of a file that does not say it, with the caveat about it: `stated` by the user, or the usual one of its tool.
+    fn of(stated: Option<Self>, usual: Self) -> (Self, Caveat) {
+        let unit = stated.unwrap_or(usual);
+        let why = match stated {
+            Some(_) => "were stated with --unit",
+            None => "are assumed; --unit states another unit",
+        };
+        (unit, caveat("units", format!("the file does not say its unit; {} {why}", unit.name())))
+    }
 }
 
 /// All formats. The first one that recognises a text reads it.
@@ -180,27 +223,28 @@ fn names() -> String {
     FORMATS.map(Format::name).into_iter().chain(logs).collect::<Vec<_>>().join("; ")
 }
 
-/// Reads a file of another tool into a record with [`Record::published`], named after the file.
+/// Reads a file of another tool into a record with [`Record::published`], named after the file. `unit` is that of files that do
+/// not say theirs.
 ///
 /// # Errors
 /// [`ImportError`].
-pub fn import(path: &Path) -> Result<Record, ImportError> {
-    if let Some(record) = log(path) {
+pub fn import(path: &Path, unit: Option<Unit>) -> Result<Record, ImportError> {
+    if let Some(record) = log(path, unit) {
         return record;
     }
     let text = read_text(path, BYTES_MAX).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
-    imported(path, &text).unwrap_or_else(|| {
+    imported(path, &text, unit).unwrap_or_else(|| {
         let path = path.to_owned();
         Err(if is_own(&text) { ImportError::Own { path } } else { ImportError::Unknown { path } })
     })
 }
 
-/// Reads a record, or a file of another tool. A text in an unknown format is an error of a record.
+/// Reads a record, or a file of another tool. `unit` is that of files that do not say theirs.
 ///
 /// # Errors
-/// [`ImportError`], except [`ImportError::Own`] and [`ImportError::Unknown`].
-pub fn read(path: &Path) -> Result<Record, ImportError> {
-    log(path).unwrap_or_else(|| parse(path, &text_of(path)?))
+/// [`ImportError`], except [`ImportError::Own`].
+pub fn read(path: &Path, unit: Option<Unit>) -> Result<Record, ImportError> {
+    log(path, unit).unwrap_or_else(|| parse(path, &text_of(path)?, unit))
 }
 
 /// Reads a file with a log of samples, of any length, in constant memory; `None` if it is none, or if it is a pipe, which
@@ -209,16 +253,16 @@ pub fn read(path: &Path) -> Result<Record, ImportError> {
 /// # Errors
 /// [`ImportError`].
 #[must_use]
-pub fn log(path: &Path) -> Option<Result<Record, ImportError>> {
+pub fn log(path: &Path, unit: Option<Unit>) -> Option<Result<Record, ImportError>> {
     let mut file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|of| of.is_file()))?;
     let mut head = Vec::new();
     file.by_ref().take(log::HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
     let log = Log::of(&head)?;
-    Some(of_log(path, log, BufReader::with_capacity(LOG_BUFFER_BYTES, head.chain(file))))
+    Some(of_log(path, log, unit, BufReader::with_capacity(LOG_BUFFER_BYTES, head.chain(file))))
 }
 
-fn of_log(path: &Path, log: Log, from: impl BufRead) -> Result<Record, ImportError> {
-    let read = log.read(from).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
+fn of_log(path: &Path, log: Log, unit: Option<Unit>, from: impl BufRead) -> Result<Record, ImportError> {
+    let read = log.read(from, unit).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
     let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format: log.name(), mistake };
     read.map(|imported| to_record(imported, path)).map_err(invalid)
 }
@@ -231,27 +275,32 @@ pub fn text_of(path: &Path) -> Result<String, FileError> {
     read_text(path, BYTES_MAX).map_err(|source| FileError::Read { path: path.to_owned(), source })
 }
 
-/// Reads a record, or a text of another tool, from the text of this file.
+/// Reads a record, or a text of another tool, from the text of this file. JSON in an unknown format is an error of a record.
 ///
 /// # Errors
 /// The errors of [`read`], except for reading the file.
-pub fn parse(path: &Path, text: &str) -> Result<Record, ImportError> {
-    imported(path, text).unwrap_or_else(|| {
+pub fn parse(path: &Path, text: &str, unit: Option<Unit>) -> Result<Record, ImportError> {
+    imported(path, text, unit).unwrap_or_else(|| {
+        if !text.trim_start().starts_with('{') {
+            return Err(ImportError::Unknown { path: path.to_owned() });
+        }
         let record = record::file::parse(text.as_bytes());
         Ok(record.map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })?)
     })
 }
 
 /// The record of a text; `None` if no format recognises it.
-fn imported(path: &Path, text: &str) -> Option<Result<Record, ImportError>> {
+fn imported(path: &Path, text: &str, unit: Option<Unit>) -> Option<Result<Record, ImportError>> {
+    // Editors of Windows write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let bytes = text.as_bytes();
     if let Some(log) = Log::of(bytes.get(..log::HEAD_BYTES).unwrap_or(bytes)) {
-        return Some(of_log(path, log, bytes));
+        return Some(of_log(path, log, unit, bytes));
     }
     let format = format_of(text)?;
     let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format: format.name(), mistake };
-    let read = format.read(text).and_then(|imported| match imported.figures.len() {
-        ..=FIGURES_MAX => Ok(imported),
+    let read = format.read(text, unit).and_then(|imported| match imported.figures.len() {
+        ..=FIGURES_MAX => cells::check(&imported.figures).map(|()| with_others(imported, format, text)),
         number => Err(Mistake::new(
             0,
             format!(
@@ -272,6 +321,15 @@ pub fn format_of(text: &str) -> Option<&'static dyn Format> {
         return None;
     }
     FORMATS.into_iter().find(|format| format.is_it(text))
+}
+
+/// Adds a caveat about the parts of a file in other formats, which are not read. Rows of two columns are also those of others.
+fn with_others(mut imported: Imported, format: &dyn Format, text: &str) -> Imported {
+    let others = FORMATS[..FORMATS.len() - 1].iter().filter(|other| other.name() != format.name() && other.is_it(text));
+    imported.caveats.extend(others.map(|other| {
+        caveat("mixed", format!("the file also contains {}, which is not imported: split the file", other.name()))
+    }));
+    imported
 }
 
 /// True for the JSON of a record or another document of punctual.

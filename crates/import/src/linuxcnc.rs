@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use record::Figures;
 
-use crate::{Format, Imported, Mistake, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
 
 /// The format.
 pub struct Lines;
@@ -19,7 +19,7 @@ impl Format for Lines {
         text.lines().any(|line| thread(line).is_some())
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let mut threads = BTreeMap::new();
         for (number, line) in (1..).zip(text.lines()) {
             let Some((name, seconds, rest)) = thread(line) else { continue };

@@ -13,8 +13,7 @@ use std::{
 use record::{Caveat, Figures, Histogram, TIMERLAT_IRQ, TIMERLAT_THREAD, grouped};
 
 use crate::{
-    FIGURES_MAX, Imported, Mistake, caveat,
-    cyclictest::UNITS,
+    FIGURES_MAX, Imported, Mistake, Unit, caveat,
     rtla::{KERNEL, TIMERLAT_USER},
 };
 
@@ -72,9 +71,9 @@ impl Log {
         }
     }
 
-    fn unit_ns(self) -> i64 {
+    fn unit_ns(self, unit: Unit) -> i64 {
         match self {
-            Self::Cyclictest => 1_000,
+            Self::Cyclictest => unit.ns(),
             Self::Timerlat => 1,
         }
     }
@@ -99,7 +98,9 @@ impl Log {
     ///
     /// # Errors
     /// The first line that cannot be read, or the error of the reader.
-    pub fn read(self, mut log: impl BufRead) -> io::Result<Result<Imported, Mistake>> {
+    pub fn read(self, mut log: impl BufRead, unit: Option<Unit>) -> io::Result<Result<Imported, Mistake>> {
+        let (unit, units) = Unit::of(unit, Unit::Us);
+        let unit_ns = self.unit_ns(unit);
         let mut threads: BTreeMap<(Context, u32), Thread> = BTreeMap::new();
         let (mut line, mut number, mut lost, mut is_cut) = (Vec::new(), 0_usize, 0_u64, false);
         loop {
@@ -116,7 +117,7 @@ impl Log {
                         let text = format!("more than {} threads", grouped(FIGURES_MAX as u64));
                         return Ok(Err(Mistake::new(number, text)));
                     }
-                    if threads.entry(at).or_insert_with(Thread::new).add(sample, self.unit_ns()).is_none() {
+                    if threads.entry(at).or_insert_with(Thread::new).add(sample, unit_ns).is_none() {
                         return Ok(Err(Mistake::new(number, "its value is out of range")));
                     }
                 }
@@ -128,13 +129,24 @@ impl Log {
                 None => lost = lost.saturating_add(lost_events(&line).unwrap_or(0)),
             }
         }
-        Ok(Ok(self.imported(threads, lost, is_cut)))
+        let first = match self {
+            Self::Cyclictest => units,
+            Self::Timerlat => caveat("mixed", KERNEL),
+        };
+        Ok(Ok(self.imported(threads, unit_ns, first, lost, is_cut)))
     }
 
-    fn imported(self, threads: BTreeMap<(Context, u32), Thread>, lost: u64, is_cut: bool) -> Imported {
-        let (tool, first) = match self {
-            Self::Cyclictest => ("cyclictest", caveat("units", UNITS)),
-            Self::Timerlat => ("timerlat", caveat("mixed", KERNEL)),
+    fn imported(
+        self,
+        threads: BTreeMap<(Context, u32), Thread>,
+        unit_ns: i64,
+        first: Caveat,
+        lost: u64,
+        is_cut: bool,
+    ) -> Imported {
+        let tool = match self {
+            Self::Cyclictest => "cyclictest",
+            Self::Timerlat => "timerlat",
         };
         let mut imported = Imported { tool: tool.to_owned(), caveats: vec![first], ..Imported::default() };
         for ((context, of), thread) in threads {
@@ -156,7 +168,7 @@ impl Log {
             };
             imported.caveats.extend(thread.missing_caveat(&who));
             let figures = Figures { probe: record::TIMER.to_owned(), ..figures };
-            imported.figures.push(thread.figures(figures, self.unit_ns()));
+            imported.figures.push(thread.figures(figures, unit_ns));
         }
         if lost > 0 {
             let text = format!("the trace lost {} events, which are in no figure", grouped(lost));
@@ -323,7 +335,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Imported, Mistake> {
-        Log::of(text.as_bytes()).expect("a log").read(text.as_bytes()).unwrap()
+        Log::of(text.as_bytes()).expect("a log").read(text.as_bytes(), None).unwrap()
     }
 
     #[test]
@@ -421,7 +433,7 @@ mod tests {
                     *byte = with;
                 }
                 let _ = Log::of(&bytes);
-                let read = log.read(&*bytes).unwrap();
+                let read = log.read(&*bytes, None).unwrap();
                 prop_assert!(read.is_err() || read.is_ok_and(|imported| !imported.caveats.is_empty()));
             }
         }
@@ -432,6 +444,6 @@ mod tests {
         let endless = io::repeat(b'7').take(1 << 30);
         let head = b"       0:       0:       7\n";
         let log = io::BufReader::new(head.chain(endless));
-        assert_eq!(Log::Cyclictest.read(log).unwrap().unwrap_err().line, 2);
+        assert_eq!(Log::Cyclictest.read(log, None).unwrap().unwrap_err().line, 2);
     }
 }

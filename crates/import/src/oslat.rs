@@ -3,7 +3,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, to_ns},
     rt_tests::LOOPS,
 };
@@ -20,7 +20,7 @@ impl Format for Text {
         text.lines().any(|line| line.trim_start().starts_with("Counter Freq:")) && text.contains("Core:")
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported { tool: "oslat".to_owned(), ..Imported::default() };
         imported.caveats.push(caveat("mixed", LOOPS));
         let (mut threads, mut cells): (Vec<Figures>, Vec<Cells>) = Default::default();
@@ -55,8 +55,7 @@ impl Format for Text {
                 // All cells are as wide as the first one begins at 0.
                 let width_ns = *width_ns.get_or_insert(upper_ns);
                 for (cells, count) in cells.iter_mut().zip(numbers()?) {
-                    let added =
-                        count_of(count).and_then(|count| cells.add((upper_ns - width_ns).max(0), width_ns, count));
+                    let added = count_of(count).and_then(|count| cells.add(upper_ns - width_ns + 1, width_ns, count));
                     added.ok_or_else(|| Mistake::new(number, format!("{count} must be a whole number of samples")))?;
                 }
             } else if ["Minimum", "Maximum", "Duration"].contains(&name) {
@@ -71,6 +70,9 @@ impl Format for Text {
         }
         if threads.is_empty() {
             return Err(Mistake::new(0, "it has no line `Core:`"));
+        }
+        if threads.iter().any(|figures| figures.max_ns.is_none() || figures.duration_ns.is_none()) {
+            return Err(Mistake::new(0, "it has no lines `Maximum:` and `Duration:`; the output is cut"));
         }
         for (mut figures, cells) in threads.into_iter().zip(cells) {
             cells.fill(&mut figures);

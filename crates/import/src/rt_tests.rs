@@ -4,7 +4,7 @@ use record::{Caveat, Figures, Machine};
 use serde_json::Value;
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, omission, to_ns},
     command::Command,
 };
@@ -21,10 +21,12 @@ impl Format for Json {
         text.trim_start().starts_with('{') && text.contains("\"file_version\"") && text.contains("\"thread\"")
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         // A thread without cycles has the mean `nan`.
         let text = text.replace(": nan", ": null").replace(": -nan", ": null");
-        let file: Value = serde_json::from_str(&text).map_err(|error| Mistake::new(error.line(), error.to_string()))?;
+        let file: Value = serde_json::from_str(&text)
+            .or_else(|error| serde_json::from_str(&with_quoted_command(&text)).map_err(|_| error))
+            .map_err(|error| Mistake::new(error.line(), error.to_string()))?;
         let of = |key: &str| file[key].as_str().unwrap_or_default().to_owned();
         // Both keys end with a colon in the files.
         let (command, version) = (of("cmdline:"), of("rt_test_version:"));
@@ -67,6 +69,17 @@ impl Format for Json {
 pub const LOOPS: &str = "oslat counts each turn of its loop, so its first cell is no interruption; the last cell also contains \
                          all longer times";
 
+/// The text with a command line whose quotes are escaped. The tools write it as it is, so a quote in it is no JSON.
+fn with_quoted_command(text: &str) -> String {
+    const BEGIN: &str = "\"cmdline:\": \"";
+    let quoted = |line: &str| -> Option<String> {
+        let (indent, rest) = line.split_once(BEGIN)?;
+        let command = rest.strip_suffix("\",")?.replace('\\', "\\\\").replace('"', "\\\"");
+        Some(format!("{indent}{BEGIN}{command}\","))
+    };
+    text.lines().map(|line| quoted(line).unwrap_or_else(|| line.to_owned())).collect::<Vec<_>>().join("\n")
+}
+
 fn machine(info: &Value) -> Machine {
     let of = |key: &str| info[key].as_str().map(str::to_owned);
     Machine {
@@ -106,7 +119,10 @@ fn of_cyclictest(
         Some((from_ns, i64::from(unit_ns)))
     })?;
     let cycles = thread["cycles"].as_u64().ok_or_else(|| Mistake::new(0, format!("thread {number} has no cycles")))?;
-    let has_histogram = cells.total() > 0;
+    let end = command.value("-h", "--histogram").or_else(|| command.value("-H", "--histofall"));
+    cells.end_ns = end.and_then(|end| end.parse::<i64>().ok()?.checked_mul(unit_ns.into()));
+    // All samples can be beyond the last cell.
+    let has_histogram = cells.total() > 0 || end.is_some_and(|end| end != "0");
     if has_histogram {
         cells.beyond = cycles.checked_sub(cells.total()).ok_or_else(|| {
             Mistake::new(
@@ -151,8 +167,8 @@ fn of_oslat(number: u32, thread: &Value, command: &Command<'_>) -> Result<Read, 
     let time = |key: &str| thread[key].as_f64().and_then(|value| to_ns(value, unit_ns));
     // The keys are the upper ends.
     let cells = cells(thread, number, |upper_us| {
-        let from_ns = to_ns(upper_us, 1e3).filter(|&ns| ns > 0)? - width_ns;
-        Some((from_ns.max(0), width_ns))
+        let upper_ns = to_ns(upper_us, 1e3).filter(|&ns| ns > 0)?;
+        Some((upper_ns - width_ns + 1, width_ns))
     })?;
     let seconds = thread["duration"].as_f64();
     let mut figures = Figures {

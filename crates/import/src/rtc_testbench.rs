@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use record::{Figures, grouped};
 
-use crate::{Format, Imported, Mistake, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
 
 /// The format.
 pub struct Log;
@@ -19,7 +19,7 @@ impl Format for Log {
         text.lines().any(is_statistics)
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| is_statistics(line));
         let first = lines.next().ok_or_else(|| Mistake::new(0, "it has no line with RttMin and RttMax"))?;
         let (number, line) = lines.last().unwrap_or(first);

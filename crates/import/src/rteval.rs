@@ -4,7 +4,7 @@ use record::{Caveat, Figures, Machine};
 use roxmltree::{Document, Node};
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, omission, to_ns},
     command::Command,
 };
@@ -21,7 +21,7 @@ impl Format for Summary {
         text.trim_start().starts_with('<') && text.contains("<rteval")
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let document =
             Document::parse(text).map_err(|error| Mistake::new(error.pos().row as usize, error.to_string()))?;
         let root = document.root_element();

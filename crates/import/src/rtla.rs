@@ -3,7 +3,7 @@
 use record::{Caveat, Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, to_ns},
 };
 
@@ -21,7 +21,7 @@ impl Format for Histograms {
         text.lines().any(|line| line.starts_with(TITLE) && line.ends_with("histogram")) && text.contains("\nIndex")
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let title = of(TITLE).unwrap_or_default();
         let is_timerlat = title.starts_with("timerlat");
@@ -59,6 +59,9 @@ impl Format for Histograms {
             if is_row {
                 let from_ns =
                     name.parse().ok().and_then(|from: f64| to_ns(from, unit_ns)).ok_or_else(|| wrong(name))?;
+                if rows.last().is_some_and(|(last_ns, _)| from_ns <= *last_ns) {
+                    return Err(Mistake::new(number, format!("the row {name} is not above the row before it")));
+                }
                 rows.push((from_ns, counts()?));
                 continue;
             }
@@ -76,13 +79,19 @@ impl Format for Histograms {
                 }
             }
         }
-        let width_ns = width(&rows, unit_ns);
+        let width_ns = width(&rows);
         let mut imported = Imported { tool: "rtla".to_owned(), ..Imported::default() };
         imported.caveats.push(caveat("mixed", if is_timerlat { KERNEL } else { NOISE }));
         for (at, mut figures) in columns.drain(..).enumerate() {
             let mut cells = Cells::default();
             cells.beyond = beyond.get(at).copied().unwrap_or(0);
             for (from_ns, counts) in &rows {
+                // A single cell ends at the maximum, if all samples are in it.
+                let to_max_ns = figures.max_ns.and_then(|max_ns| max_ns.checked_sub(*from_ns)?.checked_add(1));
+                let width_ns = width_ns.or_else(|| to_max_ns.filter(|&width_ns| cells.beyond == 0 && width_ns > 0));
+                let width_ns = width_ns.ok_or_else(|| {
+                    Mistake::new(0, "the histogram has a single row, which does not show the width of its cells")
+                })?;
                 cells.add(*from_ns, width_ns, counts[at]).ok_or_else(|| Mistake::new(0, "a number is out of range"))?;
             }
             if let Some(count) = figures.samples.filter(|&count| count != cells.total()) {
@@ -90,7 +99,9 @@ impl Format for Histograms {
                     format!("the column of CPU {} has {} samples, its count is {count}", figures.cpus, cells.total());
                 return Err(Mistake::new(0, text));
             }
-            imported.caveats.extend(cells.overflow(&format!("{} of CPU {}", figures.role, figures.cpus)));
+            imported
+                .caveats
+                .extend(cells.overflow(format!("{} of CPU {}", figures.role, figures.cpus).trim_start_matches(" of ")));
             cells.fill(&mut figures);
             imported.figures.push(figures);
         }
@@ -127,11 +138,16 @@ fn column(name: &str, is_timerlat: bool) -> Option<Figures> {
     })
 }
 
-/// The width of the cells: the smallest distance of two rows, because empty rows are left out. A single row does not show
-/// it: then the unit.
-fn width(rows: &[(i64, Vec<u64>)], unit_ns: f64) -> i64 {
-    let distances = rows.windows(2).map(|pair| pair[1].0 - pair[0].0).filter(|&distance| distance > 0);
-    distances.min().or_else(|| to_ns(1.0, unit_ns)).unwrap_or(1)
+/// The width of the cells: the greatest common divisor of the distances of rows, because empty rows are left out. `None` for
+/// a single row, which does not show it.
+fn width(rows: &[(i64, Vec<u64>)]) -> Option<i64> {
+    let divisor = |mut a: i64, mut b: i64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    rows.windows(2).map(|pair| pair[1].0 - pair[0].0).reduce(divisor)
 }
 
 /// A duration such as `0 00:10:00`: days and time.
@@ -165,7 +181,8 @@ mod tests {
     #[test]
     fn empty_rows_are_left_out() {
         let rows = |of: &[i64]| of.iter().map(|&from| (from, Vec::new())).collect::<Vec<_>>();
-        assert_eq!(width(&rows(&[0, 5_000, 20_000]), 1e3), 5_000);
-        assert_eq!(width(&rows(&[7_000]), 1e3), 1_000);
+        assert_eq!(width(&rows(&[0, 5_000, 20_000])), Some(5_000));
+        assert_eq!(width(&rows(&[0, 100_000, 250_000])), Some(50_000));
+        assert_eq!(width(&rows(&[7_000])), None);
     }
 }

@@ -4,7 +4,7 @@
 use record::{Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::to_ns,
     rtla::{KERNEL, TIMERLAT_USER, duration_ns, missed_events},
 };
@@ -24,7 +24,7 @@ impl Format for Tables {
         has_title && text.lines().any(|line| is_heading(&plain(line)))
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let lines: Vec<(usize, String)> = (1..).zip(text.lines().map(plain)).collect();
         // The screen is drawn again and again; the last table has the results.
         let heading = lines.iter().rposition(|(_, line)| is_heading(line));

@@ -2,7 +2,7 @@
 
 use record::Figures;
 
-use crate::{Format, Imported, Mistake, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
 
 /// The format.
 pub struct Report;
@@ -19,7 +19,7 @@ impl Format for Report {
         text.contains("sockperf: ") && text.contains(SERVER)
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported { tool: "sockperf".to_owned(), ..Imported::default() };
         let mut servers: Vec<Server> = Vec::new();
         let mut protocol = "";

@@ -3,7 +3,7 @@
 use record::{Figures, Machine, grouped};
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, to_ns},
 };
 
@@ -21,7 +21,7 @@ impl Format for Cyclic {
         is_yaml || text.lines().any(|line| message(line).is_some_and(|text| text.starts_with("sched SCHED_")))
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported { tool: "stress-ng".to_owned(), ..Imported::default() };
         if is_yaml(text) {
             (imported.version, imported.machine) = system_info(text);

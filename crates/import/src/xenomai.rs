@@ -4,7 +4,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, caveat,
+    Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, omission, to_ns},
     console,
 };
@@ -24,7 +24,7 @@ impl Format for Plot {
         has_title || rows(text).is_ok_and(|rows| rows.len() > 3 && width_us(&rows).is_some())
     }
 
-    fn read(&self, text: &str) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let rows = rows(text)?;
         let width_us = width_us(&rows).ok_or_else(|| {
             Mistake::new(

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use import::{FORMATS, ImportError, format_of, import, parse, read};
+use import::{FORMATS, ImportError, Unit, format_of, import, parse, read};
 use proptest::prelude::*;
 use record::{Figures, Record};
 
@@ -44,7 +44,7 @@ fn text_of(name: &str) -> String {
 }
 
 fn imported(name: &str) -> Record {
-    import(&sample(name)).unwrap()
+    import(&sample(name), None).unwrap()
 }
 
 /// The figures of each thread, without those of all threads.
@@ -64,7 +64,7 @@ fn of(text: &str) -> Result<Record, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     std::fs::write(&path, text).unwrap();
-    import(&path).map_err(|error| error.to_string().replace(&*path.to_string_lossy(), "FILE"))
+    import(&path, None).map_err(|error| error.to_string().replace(&*path.to_string_lossy(), "FILE"))
 }
 
 /// Number of samples, largest time in us, 99th percentile in us. Histograms of records have buckets of 0.1 % of their value.
@@ -107,8 +107,8 @@ fn a_verbose_log_of_cyclictest_is_read_as_a_file_and_from_a_pipe() {
     assert_eq!(thread.min_ns, Some(21_000));
     assert_eq!(kinds(&record), ["units"]);
     let path = sample("cyclictest-2.4-verbose.txt");
-    assert_eq!(parse(&path, &text_of("cyclictest-2.4-verbose.txt")).unwrap(), record);
-    assert_eq!(read(&path).unwrap(), record);
+    assert_eq!(parse(&path, &text_of("cyclictest-2.4-verbose.txt"), None).unwrap(), record);
+    assert_eq!(read(&path, None).unwrap(), record);
     let cut = text_of("cyclictest-2.4-verbose.txt").replace("       0:       3:      24", "       0:       3:");
     assert_eq!(of(&cut).unwrap_err(), "FILE is not whole (cyclictest -v): line 8: not a sample: 0:       3:");
 }
@@ -240,6 +240,182 @@ fn two_columns_and_published_rows() {
     assert_eq!(figures(&record)[1].samples, Some(2));
 }
 
+/// Imports a text with this unit, if it does not say its own.
+fn of_unit(text: &str, unit: Unit) -> Record {
+    parse(std::path::Path::new("file"), text, Some(unit)).unwrap()
+}
+
+#[test]
+fn a_heading_has_the_unit_and_the_order_of_two_columns() {
+    for (heading, row, expected_ns) in [
+        ("latency_ns,count", "10000,500", 10_000),
+        ("latency (ms);count", "10;500", 10_002_431),
+        ("Latency [µs]\tSamples", "10\t500", 10_007),
+        ("count,latency_us", "500,10", 10_007),
+        ("\"hits\" \"usec\"", "500 10", 10_007),
+    ] {
+        let record = of(&format!("{heading}\n{row}\n")).unwrap();
+        let [(ns, 500)] = figures(&record)[0].histogram.as_ref().unwrap().iter().collect::<Vec<_>>()[..] else {
+            panic!("{heading}: {record:?}")
+        };
+        assert!((expected_ns - 8..=expected_ns + 8).contains(&ns), "{heading}: {ns} ns");
+        assert_eq!(kinds(&record), ["overflow"], "{heading}: the unit is known");
+    }
+    let series = of("time_s,latency_us\n0.001,12\n0.002,13\n").unwrap_err();
+    assert!(
+        series
+            .ends_with("line 1: \"time_s,latency_us\" names no number of samples: a histogram needs a column `count`")
+    );
+}
+
+#[test]
+fn the_unit_of_a_file_that_does_not_say_it_can_be_stated() {
+    let texts = [
+        "3 10\n4 20\n".to_owned(),
+        "000003 000010\n000004 000020\n".to_owned(),
+        "T: 0 ( 7) P:99 I:1000 C: 30 Min: 3 Act: 4 Avg: 4 Max: 4\n".to_owned(),
+        "       0:       0:       3\n       0:       1:       4\n".to_owned(),
+        "       Value     Percentile TotalCount 1/(1-Percentile)\n\n  3.0 0.5 10 2.00\n  4.0 1.0 30\n#[Max = 4.0, Total count = 30]\n"
+            .to_owned(),
+        text_of("cyclictest-2.4-hist.txt"),
+    ];
+    for text in texts {
+        let of = |unit| figures(&of_unit(&text, unit))[0].clone();
+        let [ns, us, ms] = [Unit::Ns, Unit::Us, Unit::Ms].map(of);
+        assert_eq!(ns.samples, us.samples, "{text}");
+        let largest =
+            |of: &Figures| of.max_ns.or_else(|| Some(of.histogram.as_ref()?.iter().last()?.0)).unwrap() as f64;
+        assert!((largest(&us) / largest(&ns) - 1_000.0).abs() < 250.0, "{text}: {ns:?} {us:?}");
+        assert!((largest(&ms) / largest(&us) - 1_000.0).abs() < 2.0, "{text}: {us:?} {ms:?}");
+        let stated = &of_unit(&text, Unit::Ns).caveats;
+        assert!(stated.iter().any(|caveat| caveat.text.ends_with("nanoseconds were stated with --unit")), "{stated:?}");
+    }
+    // A file with a unit keeps it.
+    assert_eq!(
+        of_unit(&text_of("oslat-2.4.txt"), Unit::Ns),
+        parse(&PathBuf::from("file"), &text_of("oslat-2.4.txt"), None).unwrap()
+    );
+    let nanoseconds =
+        of("T: 0 (31350) P:90 I:1000 C:   2000 Min:  11909 Act:   23602 Avg:   14555 Max:  216729\n").unwrap();
+    assert!(nanoseconds.caveats.iter().any(|caveat| caveat.text.contains("its mean is longer than its period")));
+}
+
+#[test]
+fn cut_and_contradictory_texts_of_cyclictest_are_refused() {
+    let text = text_of("cyclictest-2.4-hist.txt");
+    let wrong = |from: &str, to: &str| of(&text.replacen(from, to, 1)).unwrap_err();
+    let without = |start: &str| {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with(start)).collect();
+        of(&lines.join("\n")).unwrap_err()
+    };
+    assert!(
+        without("000005 ").ends_with("thread 0: the rows have 4984 samples, `# Total:` has 5977"),
+        "{}",
+        without("000005 ")
+    );
+    assert!(without("# Histogram Over").contains("it has no line `# Histogram Overflows:` with 2 numbers"));
+    assert!(wrong("000003 000199", "000003 -00199").contains("is no row of a histogram"));
+    assert!(wrong("000003 000199", "000003 99999999999999999999999").contains("is no row of a histogram"));
+    assert!(
+        wrong("# Max Latencies: 00632 01025", "# Max Latencies: 00632").contains("`# Max Latencies:` with 2 numbers")
+    );
+    assert!(
+        wrong("# Max Latencies: 00632", "# Max Latencies: 00010")
+            .contains("thread-0: the histogram has samples above the maximum of 10 us")
+    );
+    assert!(wrong("# Min Latencies: 00003", "# Min Latencies: 00004").contains("samples below the minimum of 4 us"));
+    assert!(of(&format!("{text}{text}")).unwrap_err().contains("is not above the row before it"));
+    let rows = "# Histogram\n000003 000100\n000900 00012";
+    assert!(of(rows).unwrap_err().ends_with("line 3: \"000900 00012\" is no row of a histogram; the file is cut"));
+    assert!(of("000003 000001\n000003 000001\n000002 000001\n").unwrap_err().contains("line 2: "));
+    let plain = text_of("cyclictest-2.4-plain.txt");
+    let cut = of(&plain[..plain.rfind("Avg:").unwrap()]).unwrap_err();
+    assert!(cut.contains("line 3: ") && cut.ends_with("is no whole line of a thread; the file is cut"), "{cut}");
+    // The last drawing of a screen can be cut.
+    let redrawn = of(&format!("{plain}T: 1 (16169) P:90 I:500 C: ")).unwrap();
+    assert_eq!(figures(&redrawn).len(), 2);
+}
+
+#[test]
+fn other_cut_and_contradictory_texts_are_refused() {
+    let oslat = text_of("oslat-2.4.txt");
+    assert!(of(&oslat[..oslat.find("Maximum").unwrap()]).unwrap_err().contains("it has no lines `Maximum:`"));
+    let latmus = "# context: user\n# sampling period: 250 microseconds\n";
+    assert!(of(latmus).unwrap_err().ends_with("it has no line `# sample count:`; the file is cut"));
+    let rtla = text_of("rtla-timerlat-hist-6.1.txt");
+    let rows: Vec<&str> = rtla.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).collect();
+    let swapped = rtla.replacen(&format!("{}\n{}\n", rows[0], rows[1]), &format!("{}\n{}\n", rows[1], rows[0]), 1);
+    assert!(of(&swapped).unwrap_err().contains("is not above the row before it"));
+}
+
+#[test]
+fn one_cell_of_rtla_ends_at_the_maximum() {
+    let text = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex   IRQ-000   Thr-000\n\
+                0          1000       1000\nover:         0         0\ncount:     1000      1000\nmin:          2         5\navg:         \
+                20        25\nmax:         41        45\n";
+    let record = of(text).unwrap();
+    let times: Vec<_> = figures(&record).iter().map(|of| (of.p50_ns, of.max_ns)).collect();
+    assert_eq!(times, [(Some(41_000), Some(41_000)), (Some(45_000), Some(45_000))]);
+    let beyond = text.replace("over:         0 ", "over:         1 ").replace("count:     1000 ", "count:     1001 ");
+    assert!(of(&beyond).unwrap_err().contains("does not show the width of its cells"), "{beyond}");
+}
+
+#[test]
+fn the_caveat_of_an_overflow_has_the_end_of_the_last_cell_if_the_file_shows_it() {
+    let overflow = |name: &str| {
+        let record = imported(name);
+        record.caveats.iter().find(|caveat| caveat.kind == "overflow").unwrap().text.clone()
+    };
+    for name in ["cyclictest-2.4-hist.txt", "cyclictest-2.4.json"] {
+        assert!(overflow(name).contains("last cell of the histogram, which ends at 60 us"), "{}", overflow(name));
+    }
+    for name in ["cyclictest-2.10-style-sigstop-1s.txt", "rtla-timerlat-hist-6.1.txt"] {
+        assert!(overflow(name).contains("last cell of the histogram;"), "{}", overflow(name));
+    }
+    let json = text_of("cyclictest-2.4.json");
+    let mut file: serde_json::Value = serde_json::from_str(&json).unwrap();
+    file["thread"]["0"]["histogram"] = serde_json::json!({});
+    let none = of(&file.to_string()).unwrap();
+    assert!(none.caveats.iter().any(|caveat| caveat.text.starts_with("thread 0: 6000 samples are beyond")), "{none:?}");
+}
+
+#[test]
+fn parts_of_a_file_are_not_left_out_in_silence() {
+    let both = of(&(text_of("cyclictest-2.4-plain.txt") + &text_of("rtla-timerlat-hist-6.1.txt"))).unwrap();
+    assert!(both.caveats.iter().any(|caveat| caveat.text.starts_with("the file also contains ")), "{:?}", both.caveats);
+    let smi = of("T: 0 ( 7) P:99 I:1000 C: 20 Min: 5 Act: 10 Avg: 11 Max: 28 SMI:       3\n").unwrap();
+    assert_eq!(figures(&smi)[0].note, "3 system management interrupts");
+    let quoted = text_of("cyclictest-2.4.json").replacen("cyclictest -q", "cyclictest --note=\"a b\" -q", 1);
+    assert_eq!(
+        figures(&of(&quoted).unwrap()),
+        figures(&of(&quoted.replace("\"a b\"", "a.b")).unwrap())
+            .iter()
+            .map(|of| Figures { command: of.command.replace("a.b", "\"a b\""), ..of.clone() })
+            .collect::<Vec<_>>()
+    );
+    let mark = of(&format!("\u{feff}{}", text_of("cyclictest-2.4.json"))).unwrap();
+    assert_eq!(figures(&mark), figures(&imported("cyclictest-2.4.json")));
+}
+
+#[test]
+fn a_thread_without_samples_has_no_figures() {
+    let text = r#"{"cpu":{"0":{"histogram":{"3":3678,"4":220},"count":3898,"min":3,"max":4,"avg":3.06},
+        "1":{"histogram":{},"count":0,"min":0,"max":0,"avg":0}}}"#;
+    let record = of(text).unwrap();
+    let all = &record.published.as_ref().unwrap().figures;
+    assert_eq!((all[0].phase.as_str(), all[0].min_ns, all[0].p50_ns), ("all-threads", Some(3_000), Some(3_999)));
+    assert_eq!((all[2].samples, all[2].min_ns, all[2].mean_ns, all[2].max_ns), (Some(0), None, None, None));
+}
+
+#[test]
+fn percentiles_of_oslat_are_not_below_its_minimum() {
+    for name in ["oslat-2.4.txt", "oslat-2.4.json"] {
+        let record = imported(name);
+        let one = &figures(&record)[0];
+        assert!(one.p50_ns >= one.min_ns && one.p99_ns <= Some(1_000), "{name}: {one:?}");
+    }
+}
+
 #[test]
 fn mistakes_have_their_line() {
     let wrong = |text: &str| of(text).unwrap_err();
@@ -259,7 +435,7 @@ fn mistakes_have_their_line() {
         "{}",
         wrong(&too_many)
     );
-    let missing = import(&sample("nothing"));
+    let missing = import(&sample("nothing"), None);
     assert!(matches!(missing, Err(ImportError::Read { .. })));
 }
 
@@ -284,7 +460,7 @@ fn a_file_is_read_by_its_own_format() {
         assert!(!figures(&imported(name)).is_empty(), "{name}");
         // No format assumes that it recognised the text.
         for format in FORMATS {
-            let _ = format.read(&text);
+            let _ = format.read(&text, None);
         }
     }
 }
@@ -295,10 +471,10 @@ fn a_record_is_read_as_one() {
     let path = folder.path().join("a.punctual.json");
     let record = imported("oslat-2.4.json");
     std::fs::write(&path, record::file::to_json(&record)).unwrap();
-    assert_eq!(read(&path).unwrap(), record);
-    assert_eq!(read(&sample("oslat-2.4.json")).unwrap(), record);
+    assert_eq!(read(&path, None).unwrap(), record);
+    assert_eq!(read(&sample("oslat-2.4.json"), None).unwrap(), record);
     std::fs::write(&path, "{}").unwrap();
-    assert!(read(&path).unwrap_err().to_string().contains("is not a run record"));
+    assert!(read(&path, None).unwrap_err().to_string().contains("is not a run record"));
 }
 
 #[test]
@@ -621,7 +797,7 @@ proptest! {
     #[test]
     fn no_text_is_fatal(text in "\\PC{0,200}(\n\\PC{0,80}){0,6}") {
         for format in FORMATS {
-            let _ = format.read(&text);
+            let _ = format.read(&text, None);
         }
     }
 
@@ -637,7 +813,7 @@ proptest! {
         prop_assume!(text.is_char_boundary(begin) && text.is_char_boundary(end));
         let damaged = format!("{}{with}{}", &text[..begin], &text[end..]);
         if let Some(format) = format_of(&damaged) {
-            let _ = format.read(&damaged);
+            let _ = format.read(&damaged, None);
         }
     }
 }

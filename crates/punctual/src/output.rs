@@ -157,7 +157,12 @@ pub fn judge_uses(record: &mut Record, profiles: &[String]) -> anyhow::Result<()
 
 /// Finds published references or records, and returns each with its name.
 pub fn find_references(names: &[String]) -> anyhow::Result<Vec<(String, Record)>> {
-    let find = |name: &String| match analysis::find_reference(name) {
+    find_references_in(names, None)
+}
+
+/// The same; `unit` is that of files of other tools that do not say theirs.
+pub fn find_references_in(names: &[String], unit: Option<import::Unit>) -> anyhow::Result<Vec<(String, Record)>> {
+    let find = |name: &String| match analysis::find_reference_in(name, unit) {
         Err(LoadError::Unknown { .. }) if name == LAST => {
             let path = newest_record().map_err(Usage)?;
             Ok((path.to_string_lossy().into_owned(), file::read(&path)?))

@@ -51,6 +51,19 @@ enum HistogramError {
     BeyondLastBucket,
 }
 
+/// The rank of a percentile among `total` values, from 1 to `total`: the number of values that it is not below, rounded up.
+///
+/// `percent` is 0 to 100. It counts in whole hundred-millionths, because 99.9 is no binary fraction, and a product with it
+/// would be above a whole number.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 100 %, and a rank of 0 to total")]
+pub fn rank(total: u64, percent: f64) -> u64 {
+    const PARTS: u128 = 100_000_000;
+    let parts = (percent.clamp(0.0, 100.0) * PARTS as f64).round() as u128;
+    let rank = (u128::from(total) * parts).div_ceil(100 * PARTS) as u64;
+    rank.clamp(1, total.max(1))
+}
+
 impl Histogram {
     /// Counts one value.
     pub fn record(&mut self, value_ns: i64) {
@@ -123,9 +136,8 @@ impl Histogram {
     /// `percent` is 0 to 100; 50 is the median. The result is never below the exact percentile, and above it by less
     /// than a thousandth.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank of 0 to total, rounded up")]
     pub fn percentile(&self, percent: f64) -> Option<i64> {
-        let rank = ((percent / 100.0 * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
+        let rank = rank(self.total, percent);
         let mut seen = 0;
         self.iter()
             .find(|&(_, count)| {
@@ -133,6 +145,12 @@ impl Histogram {
                 seen >= rank
             })
             .map(|(value_ns, _)| value_ns)
+    }
+
+    /// The same, `None` if it must be the largest value, so that it says nothing of its own.
+    #[must_use]
+    pub fn percentile_below_max(&self, percent: f64) -> Option<i64> {
+        self.percentile(percent).filter(|_| rank(self.total, percent) < self.total)
     }
 
     /// Number of counted values above `limit_ns`, with the precision of the buckets: a bucket that contains the limit
@@ -339,6 +357,25 @@ mod tests {
         let raw = of(&[199_950, 200_010]);
         assert_eq!(raw.iter().count(), 1, "both are in one bucket");
         assert_eq!(raw.corrected(&[200_010], 200_000).total(), 2 + 1);
+    }
+
+    #[test]
+    fn a_percentile_has_a_whole_rank() {
+        for (total, percent, expected) in [
+            (20_000, 99.9, 19_980),
+            (20_000, 99.0, 19_800),
+            (1_000_000, 99.9999, 999_999),
+            (10, 99.9, 10),
+            (0, 50.0, 1),
+        ] {
+            assert_eq!(rank(total, percent), expected, "{percent} % of {total}");
+        }
+        assert_eq!(rank(u64::MAX, 100.0), u64::MAX);
+        let mut late = Histogram::default();
+        late.add(1_000, 19_980);
+        late.add(2_000_000, 20);
+        assert_eq!((late.percentile(99.9), late.percentile(99.91)), (Some(1_000), Some(bucket_of(2_000_000))));
+        assert_eq!((late.percentile_below_max(99.99).is_some(), late.percentile_below_max(99.999)), (true, None));
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub use consistency::INCONSISTENT;
 pub use count::{counted, grouped};
 pub use evl::*;
 pub use far::*;
-pub use histogram::{Correction, Histogram};
+pub use histogram::{Correction, Histogram, rank};
 pub use interrupt::*;
 pub use kind::*;
 pub use machine::*;

@@ -1,9 +1,13 @@
 //! Figures published by others. punctual did not measure them and never judges them as if it had.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Histogram};
+use crate::{
+    Extra, Histogram, Noise, Phase, Record, Series, SeriesKind, TIMERLAT_IRQ, TIMERLAT_THREAD, WAKE_UP_PROBES,
+};
 
 /// Identifier of the reason of an imported record, and kind of the caveat that says so.
 pub const IMPORTED: &str = "imported";
@@ -133,7 +137,58 @@ pub struct Figures {
     pub extra: Extra,
 }
 
+/// Name of the figures of several threads together.
+pub const ALL_THREADS: &str = "all-threads";
+
+impl Record {
+    /// The record with each of its published figures as a series, for formats that contain series. Those of all threads
+    /// together are left out. A histogram is `raw`; it is also `corrected` if it has all samples.
+    #[must_use]
+    pub fn with_published_series(&self) -> Cow<'_, Self> {
+        let Some(published) = &self.published else { return Cow::Borrowed(self) };
+        let threads = published.figures.iter().filter(|figures| figures.phase != ALL_THREADS);
+        let series: Vec<Series> = threads.clone().map(Figures::to_series).collect();
+        let mut phases: Vec<Phase> = Vec::new();
+        for figures in threads {
+            if !phases.iter().any(|phase| phase.name == figures.phase) {
+                let duration_ns = figures.duration_ns.unwrap_or_default();
+                phases.push(Phase { name: figures.phase.clone(), duration_ns, ..Phase::default() });
+            }
+        }
+        Cow::Owned(Self { series, phases, ..self.clone() })
+    }
+}
+
 impl Figures {
+    /// The figures as a series of their kind. Unknown numbers are 0 there, so they must not be shown.
+    fn to_series(&self) -> Series {
+        let kind = match (self.probe.as_str(), self.role.as_str()) {
+            (_, TIMERLAT_IRQ) => SeriesKind::TimerlatIrq,
+            (_, TIMERLAT_THREAD) => SeriesKind::TimerlatThread,
+            ("noise", _) => SeriesKind::Gaps(Box::<Noise>::default()),
+            ("udp", _) => SeriesKind::RoundTrips(Box::default()),
+            ("interrupt", _) => SeriesKind::Interrupts(Box::default()),
+            _ => SeriesKind::WakeUps,
+        };
+        let role =
+            if self.role.is_empty() && WAKE_UP_PROBES.contains(&&*self.probe) { &self.probe } else { &self.role };
+        Series {
+            phase: self.phase.clone(),
+            role: role.clone(),
+            kind,
+            cpu: self.cpus.parse().ok(),
+            period_ns: self.period_ns.unwrap_or_default(),
+            samples: self.samples.unwrap_or_default(),
+            missed: self.missed.unwrap_or_default(),
+            min_ns: self.min_ns,
+            mean_ns: self.mean_ns,
+            max_ns: self.max_ns,
+            raw: self.histogram.clone().unwrap_or_default(),
+            corrected: self.whole_histogram().cloned().unwrap_or_default(),
+            ..Series::default()
+        }
+    }
+
     /// The histogram, if it has all samples. One that lacks those beyond its last cell gives too low percentiles, and a
     /// curve that ends too low.
     #[must_use]

@@ -81,12 +81,7 @@ pub fn of_series(series: &Series) -> [Option<i64>; 6] {
 
 /// The figures of [`TIMES`] of a part.
 pub fn of_times(times: &Times) -> [Option<i64>; 6] {
-    let total = times.histogram.total() as f64;
-    // A percentile that must equal the maximum adds no information.
-    let percentile = |percent: f64| {
-        let differs = (percent / 100.0 * total).ceil() < total;
-        times.histogram.percentile(percent).filter(|_| differs).map(|ns| ns.min(times.max_ns))
-    };
+    let percentile = |percent: f64| times.histogram.percentile_below_max(percent).map(|ns| ns.min(times.max_ns));
     let mean_ns = Some(rounded_ns(times.mean_ns));
     [Some(times.min_ns), mean_ns, percentile(50.0), percentile(99.0), percentile(99.9), Some(times.max_ns)]
 }

@@ -1,6 +1,7 @@
 //! The comparable figures of a record: published ones, or those of its series in groups.
 
-use record::{Figures, Histogram, Record, Series, SeriesKind, Stream, TIMER};
+use import::is_same_kind;
+use record::{ALL_THREADS, Figures, Histogram, Record, Series, SeriesKind, Stream, TIMER};
 
 use crate::{Summary, cpu_list, stream, summary::max_of};
 
@@ -34,7 +35,13 @@ impl Group {
 /// The same figures, with the samples that they come from.
 pub fn groups(record: &Record) -> Vec<Group> {
     if let Some(published) = &record.published {
-        return published.figures.iter().cloned().map(Group::of).collect();
+        return published
+            .figures
+            .iter()
+            .filter(|one| !is_pooled(one, &published.figures))
+            .cloned()
+            .map(Group::of)
+            .collect();
     }
     let mut groups: Vec<(Figures, Vec<&Series>)> = Vec::new();
     let sent = stream::as_sent(record);
@@ -50,6 +57,12 @@ pub fn groups(record: &Record) -> Vec<Group> {
     let of_groups = groups.into_iter().map(|(conditions, all)| with_measured(record, conditions, &all));
     let of_listeners = record.series.iter().filter_map(|series| of_listener(record, series));
     of_groups.chain(of_listeners).collect()
+}
+
+/// True for the figures of a thread that those of all threads of its kind contain. An import has both, and the groups of a
+/// measured record are of all CPUs, too.
+fn is_pooled(one: &Figures, all: &[Figures]) -> bool {
+    one.phase != ALL_THREADS && all.iter().any(|sum| sum.phase == ALL_THREADS && is_same_kind(one, sum))
 }
 
 /// The figures of a listener: publications usually give the largest time between two frames.

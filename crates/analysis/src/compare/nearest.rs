@@ -1,6 +1,6 @@
 //! Finds the published figures nearest to measured ones.
 
-use record::{Figures, WAKE_UP_PROBES};
+use record::{Figures, TIMERLAT_THREAD, WAKE_UP_PROBES};
 
 use crate::float::to_u64;
 
@@ -42,15 +42,24 @@ fn kind(probe: &str) -> &str {
 }
 
 /// The distance of the conditions, the most important one first.
-fn distance(ours: &Figures, theirs: &Figures) -> (bool, u64, bool, u8, u8, u64) {
+fn distance(ours: &Figures, theirs: &Figures) -> (u8, u64, bool, u8, u8, u64) {
     (
-        ours.role != theirs.role,
+        roles(&ours.role, &theirs.role),
         loads(ours.loads.as_deref(), theirs.loads.as_deref()),
         ours.phase != theirs.phase,
         flags(ours.isolated, theirs.isolated),
         flags(ours.together, theirs.together),
         periods(ours.period_ns, theirs.period_ns),
     )
+}
+
+/// The distance of roles. Wake-ups of a thread are most like those of the thread of timerlat: its interrupt is a part of them.
+fn roles(ours: &str, theirs: &str) -> u8 {
+    match (ours, theirs) {
+        _ if ours == theirs => 0,
+        ("", TIMERLAT_THREAD) | (TIMERLAT_THREAD, "") => 1,
+        _ => 2,
+    }
 }
 
 fn loads(ours: Option<&[String]>, theirs: Option<&[String]>) -> u64 {

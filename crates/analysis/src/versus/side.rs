@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{
-    Figures, Histogram, Outcome, Record,
+    Figures, Histogram, IMPORTED, Outcome, Record,
     versus::{Differs, LeftOut, Measure, Side},
 };
 
@@ -129,12 +129,7 @@ impl Records {
 impl Round {
     fn of(measured: &compare::Group, record: &Record) -> Self {
         let compare::Group { figures, histogram, lost } = measured;
-        let total = histogram.total() as f64;
-        // A percentile that is the maximum says nothing of its own.
-        let percentile = |percent: f64| {
-            let is_apart = (percent / 100.0 * total).ceil() < total;
-            histogram.percentile(percent).filter(|_| is_apart).map(|ns| ns as f64)
-        };
+        let percentile = |percent: f64| histogram.percentile_below_max(percent).map(|ns| ns as f64);
         let time = |ns: Option<i64>| ns.map(|ns| ns as f64);
         let absent = figures.missed.map(|missed| missed.saturating_add(*lost));
         let missed = figures.samples.zip(absent).filter(|(samples, absent)| samples + absent > 0);
@@ -196,12 +191,8 @@ fn conditions(record: &Record) -> Vec<(&'static str, Option<String>)> {
     let or_none = |value: String| if value.is_empty() { "none".to_owned() } else { value };
     let idle = if scenario.hold_cpu_awake { "held awake" } else { "as they are" };
     let shielded = record.shielding.as_ref().map_or_else(String::new, |shield| shield.cpus.clone());
-    let tool = match record.tool.version.as_str() {
-        "" => record.tool.name.clone(),
-        version => format!("{} {version}", record.tool.name),
-    };
     vec![
-        ("tool", asked(&tool)),
+        ("tool", asked(&tool(record))),
         ("probe", asked(&scenario.probe)),
         ("clock", asked(&scenario.clock)),
         ("wait", asked(&scenario.wait)),
@@ -229,6 +220,18 @@ fn conditions(record: &Record) -> Vec<(&'static str, Option<String>)> {
         ("container", machine.container.clone()),
         ("gravity", machine.evl_gravity.clone()),
     ]
+}
+
+/// Name and version of the tool that measured; that of a publication is in its figures.
+fn tool(record: &Record) -> String {
+    let is_imported = record.validity.reasons.iter().any(|reason| reason.id == IMPORTED);
+    match &record.published {
+        Some(published) if !is_imported => {
+            let tools: BTreeSet<&str> = published.figures.iter().map(|figures| figures.tool.as_str()).collect();
+            tools.into_iter().filter(|tool| !tool.is_empty()).collect::<Vec<_>>().join(", ")
+        }
+        _ => [&*record.tool.name, &*record.tool.version].join(" ").trim_end().to_owned(),
+    }
 }
 
 fn measured_cpus(record: &Record) -> String {

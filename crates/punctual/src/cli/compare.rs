@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Extent, OutputOptions};
+use super::{Extent, OutputOptions, show::unit};
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
@@ -24,6 +24,11 @@ pub struct Compare {
     /// with the one before it, and the last one with the first.
     #[arg(long, value_name = "CONDITION", conflicts_with = "b")]
     pub across: Option<String>,
+    /// Unit of files that do not state theirs: ns, us or ms.
+    ///
+    /// Results of cyclictest as text, and tables; without it, us are assumed.
+    #[arg(long, value_name = "UNIT", value_parser = unit)]
+    pub unit: Option<import::Unit>,
     /// Difference that rounds should show.
     ///
     /// Without a difference, the number of rounds that would show this one is printed.

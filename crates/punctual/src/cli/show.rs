@@ -34,6 +34,11 @@ pub struct Show {
     /// A name (`punctual profiles` lists them) or a TOML file.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
+    /// Unit of files that do not state theirs: ns, us or ms.
+    ///
+    /// Results of cyclictest as text, and tables, also those of --against; without it, us are assumed.
+    #[arg(long, value_name = "UNIT", value_parser = unit)]
+    pub unit: Option<import::Unit>,
     /// Compare with a reference, record or LAST; repeatable.
     ///
     /// `punctual references` lists the published figures.
@@ -55,9 +60,24 @@ pub struct Import {
     /// Each becomes NAME.punctual.json in this folder. A file of that name is not replaced.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
+    /// Unit of files that do not state theirs: ns, us or ms.
+    ///
+    /// Results of cyclictest as text, and tables; without it, us are assumed.
+    #[arg(long, value_name = "UNIT", value_parser = unit)]
+    pub unit: Option<import::Unit>,
     /// Output on the terminal.
     #[command(flatten)]
     pub output: OutputOptions,
+}
+
+/// A unit of times.
+pub fn unit(text: &str) -> Result<import::Unit, String> {
+    match text {
+        "ns" => Ok(import::Unit::Ns),
+        "us" => Ok(import::Unit::Us),
+        "ms" => Ok(import::Unit::Ms),
+        _ => Err("use ns, us or ms".to_owned()),
+    }
 }
 
 /// Options of `references`.

@@ -10,6 +10,7 @@ use std::{
 use analysis::versus::{self, Records};
 use anyhow::Context;
 use campaign::runner::CAMPAIGN_FILE;
+use import::Unit;
 use record::{
     Outcome, Record, Tool, Versus, file,
     versus::{Across, Change},
@@ -77,7 +78,7 @@ fn sides(options: &Compare) -> anyhow::Result<(&[String], &[String])> {
 /// Reads a side, with the identities of its runs. Only the figures of its records are kept.
 fn read(names: &[String], options: &Compare) -> anyhow::Result<(Records, BTreeSet<Run>)> {
     let mut side = Records::default();
-    let runs = each(names, &options.profiles, |name, record| side.add(name, record))?;
+    let runs = each(names, options.unit, &options.profiles, |name, record| side.add(name, record))?;
     Ok((side, runs))
 }
 
@@ -87,7 +88,7 @@ fn read(names: &[String], options: &Compare) -> anyhow::Result<(Records, BTreeSe
 /// There are none, or one cannot be read.
 pub fn side(name: &str) -> anyhow::Result<Records> {
     let mut side = Records::default();
-    each(&[name.to_owned()], &[], |name, record| side.add(name, record))?;
+    each(&[name.to_owned()], None, &[], |name, record| side.add(name, record))?;
     Ok(side)
 }
 
@@ -99,7 +100,7 @@ fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
     }
     let exports = Export::among(&options.exports, &Format::OF_VERSUS)?;
     let mut values = Values::of(what);
-    each(&options.a, &options.profiles, |name, record| values.add(name, record))?;
+    each(&options.a, options.unit, &options.profiles, |name, record| values.add(name, record))?;
     if let Some(value) = values.single() {
         return Err(
             Usage(format!("all records have the same {what} ({value}): name records with different ones")).into()
@@ -217,13 +218,14 @@ impl Run {
 /// Reads each record, and returns the runs. One that is named twice would count as two rounds.
 fn each(
     names: &[String],
+    unit: Option<Unit>,
     profiles: &[String],
     mut use_it: impl FnMut(String, &Record),
 ) -> anyhow::Result<BTreeSet<Run>> {
     let mut runs: BTreeMap<Run, String> = BTreeMap::new();
     for name in names {
         for name in records(name)? {
-            for (name, mut record) in output::find_references(&[name])? {
+            for (name, mut record) in output::find_references_in(&[name], unit)? {
                 let run = Run::of(&name, &record);
                 if let Some(first) = runs.insert(run.clone(), name.clone()) {
                     let why = match run {

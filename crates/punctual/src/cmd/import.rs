@@ -9,7 +9,7 @@ use crate::{cli::Import, output};
 
 pub fn run(options: &Import) -> anyhow::Result<u8> {
     // Nothing is written if one of them cannot be read.
-    let records = options.files.iter().map(|path| Ok((target(path), import::import(path)?)));
+    let records = options.files.iter().map(|path| Ok((target(path), import::import(path, options.unit)?)));
     let records = records.collect::<anyhow::Result<Vec<_>>>()?;
     for (at, (path, _)) in records.iter().enumerate() {
         let is_twice = records[..at].iter().any(|(other, _)| other == path);

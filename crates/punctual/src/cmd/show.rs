@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub fn run(options: &Show) -> anyhow::Result<u8> {
-    let mut record = match import::log(&options.record) {
+    let mut record = match import::log(&options.record, options.unit) {
         Some(log) => log?,
         None => {
             // Once: it can be a pipe.
@@ -27,12 +27,12 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
             match file::document_of(text.as_bytes()) {
                 Some(Document::Campaign) => return campaign(options, &text),
                 Some(Document::Proof) => return proof(options, &text),
-                None => import::parse(&options.record, &text)?,
+                None => import::parse(&options.record, &text, options.unit)?,
             }
         }
     };
     let exports = Export::among(&options.exports, &Format::OF_RECORDS)?;
-    let others = output::find_references(&options.against)?;
+    let others = output::find_references_in(&options.against, options.unit)?;
     output::compare_with(&mut record, &others);
     if options.profiles.is_empty() {
         analysis::rejudge(&mut record);
@@ -144,7 +144,7 @@ const OPENER: &str = "xdg-open";
 /// Takes the results of each scenario from its record, judged again, because anybody may have changed the campaign's
 /// document. Compares the record with the references.
 fn take_results_from_records(campaign: &mut Campaign, options: &Show) -> anyhow::Result<()> {
-    let others = output::find_references(&options.against)?;
+    let others = output::find_references_in(&options.against, options.unit)?;
     let dir = options.record.parent().unwrap_or(Path::new(""));
     for (index, entry) in campaign.scenarios.iter_mut().enumerate() {
         // The name is computed, so that a document cannot name the record of another campaign.
