@@ -4,7 +4,7 @@ mod differences;
 mod figures;
 mod nearest;
 
-use record::{Caveat, ComparedPair, Comparison, Figures, IMPORTED, Ratios, Record};
+use record::{Caveat, ComparedPair, Comparison, Figures, IMPORTED, PUBLISHED, Ratios, Record};
 
 use differences::differences;
 pub use figures::figures;
@@ -38,9 +38,9 @@ pub fn compare(record: &Record, other: &Record, name: &str) -> Comparison {
     }
 }
 
-/// The caveats of an imported record about its figures; none of one that punctual measured.
+/// The caveats of an imported or published record about its figures; none of one that punctual measured.
 pub(crate) fn imported_caveats(record: &Record) -> Vec<Caveat> {
-    let caveats = record.caveats.iter().filter(|caveat| caveat.kind != IMPORTED);
+    let caveats = record.caveats.iter().filter(|caveat| ![IMPORTED, PUBLISHED].contains(&&*caveat.kind));
     if record.published.is_some() { caveats.cloned().collect() } else { Vec::new() }
 }
 

@@ -3,12 +3,19 @@
 use std::fmt::Write;
 
 use crate::{
-    Record,
+    Record, Series,
     visible::{escape, one_line},
 };
 
-/// Writes every bucket of every series as CSV, one per line, with a header line. Of a kind without correction, only the
-/// raw buckets are written. Values are in ns, counts exact.
+/// The samples of imported figures that are beyond the last cell of their histogram, so that their values are unknown.
+fn beyond(record: &Record, series: &Series) -> u64 {
+    let has_some = record.published.is_some() && !series.raw.is_empty();
+    if has_some { series.samples.saturating_sub(series.raw.total()) } else { 0 }
+}
+
+/// Writes every bucket of every series as CSV, one per line, with a header line. Of a kind without correction, and of
+/// imported figures, only the raw buckets are written, and one line `beyond` for samples whose values are unknown. Values are in
+/// ns, counts exact.
 #[must_use]
 pub fn csv(record: &Record) -> String {
     // A field with a separator is quoted (RFC 4180).
@@ -20,13 +27,18 @@ pub fn csv(record: &Record) -> String {
     for series in &record.series {
         let cpu = series.cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
         for (kind, histogram) in [("raw", &series.raw), ("corrected", &series.corrected)] {
-            if kind == "corrected" && !series.kind.properties().is_corrected {
+            if kind == "corrected" && (!series.kind.properties().is_corrected || record.published.is_some()) {
                 continue;
             }
             for (value_ns, count) in histogram.iter() {
                 let (phase, role, period_ns) = (field(&series.phase), field(&series.role), series.period_ns);
                 let _ = writeln!(out, "{phase},{role},{cpu},{period_ns},{kind},{value_ns},{count}");
             }
+        }
+        let beyond = beyond(record, series);
+        if beyond > 0 {
+            let (phase, role, period_ns) = (field(&series.phase), field(&series.role), series.period_ns);
+            let _ = writeln!(out, "{phase},{role},{cpu},{period_ns},beyond,,{beyond}");
         }
     }
     escape(out)
@@ -39,13 +51,15 @@ pub fn csv(record: &Record) -> String {
 pub fn hgrm(record: &Record) -> String {
     let mut out = String::new();
     for series in &record.series {
-        let total = series.corrected.total();
-        let title = if series.kind.properties().is_corrected { "corrected" } else { "raw" };
+        let is_corrected = series.kind.properties().is_corrected && record.published.is_none();
+        let (title, times) = if is_corrected { ("corrected", &series.corrected) } else { ("raw", &series.raw) };
+        // A kind without correction has equal histograms, and an imported one may lack its longest samples.
+        let total = times.total() + beyond(record, series);
         let heading = one_line(&format!("{} {} ({})", series.phase, series.place(), series.role));
         let _ = writeln!(out, "# {heading}, {title}, us");
         let _ = writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
         let mut seen = 0;
-        for (value_ns, count) in series.corrected.iter() {
+        for (value_ns, count) in times.iter() {
             seen += count;
             let share = seen as f64 / total as f64;
             let value_us = value_ns as f64 / 1e3;
@@ -55,8 +69,8 @@ pub fn hgrm(record: &Record) -> String {
                 let _ = writeln!(out, "{value_us:12.3} {share:14.12} {seen:10}");
             }
         }
-        let max_us = series.max_ns.unwrap_or_default() as f64 / 1e3;
-        let _ = writeln!(out, "#[Max = {max_us:.3}, Total count = {total}]\n");
+        let max = series.max_ns.map(|max_ns| format!("Max = {:.3}, ", max_ns as f64 / 1e3)).unwrap_or_default();
+        let _ = writeln!(out, "#[{max}Total count = {total}]\n");
     }
     escape(out)
 }
@@ -64,7 +78,6 @@ pub fn hgrm(record: &Record) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Series;
 
     fn record() -> Record {
         let mut series =

@@ -11,6 +11,8 @@ use crate::{
 
 /// Identifier of the reason of an imported record, and kind of the caveat that says so.
 pub const IMPORTED: &str = "imported";
+/// Kind of the caveat that says that figures were published elsewhere.
+pub const PUBLISHED: &str = "published";
 
 /// A publication and its figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

@@ -101,16 +101,17 @@ impl Format {
     /// Writes a record in this format; `None` if the format is not one of [`OF_RECORDS`](Self::OF_RECORDS).
     #[must_use]
     pub fn record(self, record: &Record) -> Option<Vec<u8>> {
+        let with_series = record.with_published_series();
         Some(match self {
             Self::Json => file::to_json(record),
-            Self::Csv => export::csv(record).into_bytes(),
-            Self::Hgrm => export::hgrm(record).into_bytes(),
-            Self::Hlog => hlog::hlog(record).into_bytes(),
+            Self::Csv => export::csv(&with_series).into_bytes(),
+            Self::Hgrm => export::hgrm(&with_series).into_bytes(),
+            Self::Hlog => hlog::hlog(&with_series).into_bytes(),
             Self::Html => html::render(record).into_bytes(),
-            Self::Markdown => markdown::record(record).into_bytes(),
+            Self::Markdown => markdown::record(&with_series).into_bytes(),
             Self::JUnit => junit::record(record).into_bytes(),
-            Self::Lava => lava::lava(record).into_bytes(),
-            Self::Prometheus => prometheus::prometheus(record).into_bytes(),
+            Self::Lava => lava::lava(&with_series).into_bytes(),
+            Self::Prometheus => prometheus::prometheus(&with_series).into_bytes(),
             Self::Sarif => sarif::record(record).into_bytes(),
             Self::Latex => return None,
         })

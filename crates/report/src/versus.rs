@@ -88,24 +88,39 @@ fn rounds(side: &Side) -> String {
     counted(side.records.len() as u64, "round")
 }
 
+/// The size of an effect. A difference of shares has no ratio, so it comes after the times.
+fn size((measure, effect): &(Measure, MeasureEffect)) -> f64 {
+    if *measure == Measure::Missed { 0.0 } else { effect.estimate.ln().abs() }
+}
+
+/// The effects of a group with this judgement, the largest one first.
+fn effects(group: &VersusGroup, wanted: Change) -> Vec<(Measure, MeasureEffect)> {
+    let mut found: Vec<(Measure, MeasureEffect)> = group.effects.clone().into_iter().collect();
+    found.retain(|(_, effect)| effect.change == wanted && effect.why_not.is_empty());
+    found.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    found
+}
+
+/// The group with the largest effect of this judgement, and its effects.
+fn largest(versus: &Versus, wanted: Change) -> Option<(usize, Vec<(Measure, MeasureEffect)>)> {
+    let groups = versus.groups.iter().map(|group| effects(group, wanted)).enumerate();
+    let groups = groups.filter(|(_, found)| !found.is_empty());
+    groups.max_by(|(_, a), (_, b)| size(&a[0]).total_cmp(&size(&b[0])))
+}
+
+/// The index of the group that the answer names.
+pub(crate) fn decisive(versus: &Versus) -> usize {
+    let wanted = if versus.change == Change::Mixed { Change::Worse } else { versus.change };
+    let of_change = || versus.groups.iter().position(|group| group.change == versus.change);
+    largest(versus, wanted).map(|(index, _)| index).or_else(of_change).unwrap_or(0)
+}
+
 /// The figures with this judgement, the largest effect first; at most two, of the group with the largest one.
 fn list(versus: &Versus, wanted: Change) -> String {
     /// Figures in the sentence.
     const FIGURES: usize = 2;
-    // A difference of shares has no ratio, so it comes after the times.
-    let size = |(measure, effect): &(Measure, MeasureEffect)| match measure {
-        Measure::Missed => 0.0,
-        _ => effect.estimate.ln().abs(),
-    };
-    let found = |group: &VersusGroup| {
-        let mut found: Vec<(Measure, MeasureEffect)> = group.effects.clone().into_iter().collect();
-        found.retain(|(_, effect)| effect.change == wanted && effect.why_not.is_empty());
-        found.sort_by(|a, b| size(b).total_cmp(&size(a)));
-        found
-    };
-    let groups = versus.groups.iter().map(|group| (group, found(group))).filter(|(_, found)| !found.is_empty());
-    let largest = groups.max_by(|(_, a), (_, b)| size(&a[0]).total_cmp(&size(&b[0])));
-    let Some((group, found)) = largest else { return String::new() };
+    let Some((index, found)) = largest(versus, wanted) else { return String::new() };
+    let group = &versus.groups[index];
     let place = if versus.groups.len() > 1 { format!(" ({})", compare::name(&group.a)) } else { String::new() };
     let one = |(measure, effect): &(Measure, MeasureEffect)| {
         format!("{} {} ({})", measure.name(), ratio(*measure, effect.estimate), interval(*measure, effect))
@@ -508,6 +523,17 @@ mod tests {
         assert!(sentence.starts_with("B is less punctual than A: p99 1.30x"), "a share is no ratio: {sentence}");
         let mixed = versus(&[(Measure::P99, effect(0.5, Change::Better)), (Measure::Max, effect(2.0, Change::Worse))]);
         assert!(answer(&mixed).sentence.starts_with("B is better in p99 0.50x"), "{}", answer(&mixed).sentence);
+    }
+
+    #[test]
+    fn the_group_of_the_answer_is_the_one_with_the_largest_effect() {
+        let mut both = versus(&[(Measure::P99, effect(1.3, Change::Worse))]);
+        let larger = versus(&[(Measure::P99, effect(4.0, Change::Worse))]).groups.remove(0);
+        both.groups.push(larger);
+        assert_eq!(decisive(&both), 1);
+        assert!(answer(&both).sentence.contains("p99 4.00x"), "{}", answer(&both).sentence);
+        both.groups.remove(1);
+        assert_eq!(decisive(&both), 0);
     }
 
     #[test]

@@ -315,7 +315,7 @@ fn an_hlog_names_its_run() {
 fn imported(format: Format, record: &Record) -> Record {
     let exported = text(format, record);
     let reader = import::format_of(&exported).expect("its format is recognised");
-    import::to_record(reader.read(&exported).unwrap(), Path::new("a"))
+    import::to_record(reader.read(&exported, None).unwrap(), Path::new("a"))
 }
 
 /// The figures of each series, without sums of several.
@@ -339,6 +339,42 @@ fn an_imported_hlog_has_the_histograms_of_its_record() {
     assert_eq!((&read.started_at, &read.scenario.probe), (&record.started_at, &record.scenario.probe));
     let texts: Vec<&str> = read.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
     assert!(record.caveats.iter().all(|caveat| texts.contains(&caveat.text.as_str())), "{texts:?}");
+}
+
+/// An imported record with samples beyond the last cell, whose duration is not known.
+fn of_another_tool() -> Record {
+    let text = include_str!("../../import/tests/samples/cyclictest-2.4.json");
+    let reader = import::format_of(text).unwrap();
+    import::to_record(reader.read(text, None).unwrap(), Path::new("cyclictest.json"))
+}
+
+#[test]
+fn an_imported_record_is_exported_with_its_figures() {
+    let record = of_another_tool();
+    for (format, parts) in [
+        (Format::Csv, &["thread-0,timer,0,1000000,raw,3999,199\n", "thread-0,timer,0,1000000,beyond,,23\n"][..]),
+        (Format::Hgrm, &["# thread-0 CPU 0 (timer), raw, us", "#[Max = 632.000, Total count = 6000]"]),
+        (Format::Hlog, &["#[cyclictest 2.40: timer on ", "Unit of the values: ns]", "\nTag=thread-0-timer-cpu0,"]),
+        (Format::Markdown, &["| 6,000 | - | - | 632 us |", "cyclictest 2.40", ", -\n"]),
+        (Format::Lava, &["punctual-valid unknown\n", "t0-max-latency unknown 632.000 us"]),
+        (Format::Prometheus, &["punctual_lateness_max_seconds{", "} 0.000632\n", "punctual_verdict{"]),
+    ] {
+        let text = text(format, &record);
+        parts.iter().for_each(|part| assert!(text.contains(part), "{format:?}: {part:?} in {text}"));
+    }
+    let metrics = text(Format::Prometheus, &record);
+    for unknown in ["punctual_valid", "punctual_complete", "punctual_missed_total", "duration_seconds", "spikes"] {
+        assert!(!metrics.contains(unknown), "{unknown}: {metrics}");
+    }
+    for format in [Format::Hgrm, Format::Hlog] {
+        let read = imported(format, &record);
+        for (read, of) in figures(&read).iter().zip(figures(&record)) {
+            // An interval log has no values beyond the last cell, so that its maximum is not exact.
+            let max_ns = if format == Format::Hlog { None } else { of.max_ns };
+            assert_eq!((&read.histogram, read.max_ns), (&of.histogram, max_ns), "{format:?}");
+        }
+    }
+    assert_eq!(figures(&imported(Format::Hgrm, &record))[0].samples, Some(6_000), "also those beyond the last row");
 }
 
 proptest! {

@@ -198,6 +198,24 @@ fn merges_the_cells_of_a_matrix() {
 }
 
 #[test]
+fn wake_ups_meet_the_thread_of_timerlat_and_all_threads_of_an_import() {
+    let of = |role: &str, phase: &str| Figures {
+        probe: "timer".to_owned(),
+        phase: phase.to_owned(),
+        role: role.to_owned(),
+        max_ns: Some(1_000),
+        ..Figures::default()
+    };
+    let phases = ["all-threads", "timerlat"];
+    let figures: Vec<Figures> =
+        phases.iter().flat_map(|phase| [of("timerlat/irq", phase), of("timerlat/thread", phase)]).collect();
+    let other = Record { published: Some(Published { figures, ..Published::default() }), ..Record::default() };
+    let compared = compare(&run(&[("rest", &[], &[(0, MS, &[20_000])])]), &other, "other");
+    let [pair] = &compared.pairs[..] else { panic!("{compared:?}") };
+    assert_eq!((pair.theirs.role.as_str(), pair.theirs.phase.as_str()), ("timerlat/thread", "all-threads"));
+}
+
+#[test]
 fn never_compares_other_kinds_of_latency_with_wake_ups() {
     let mut record = run(&[("rest", &[], &[(0, MS, &[5_000])])]);
     record.scenario.probe = "noise".into();

@@ -1,6 +1,8 @@
 //! Reads a reference file into a record.
 
-use record::{Caveat, Figures, Histogram, Machine, Published, Reason, Record, SCHEMA, Scenario, State, Tool, Validity};
+use record::{
+    Caveat, Figures, Histogram, Machine, PUBLISHED, Published, Reason, Record, SCHEMA, Scenario, State, Tool, Validity,
+};
 use serde::Deserialize;
 
 use super::matrix::Matrix;
@@ -48,9 +50,9 @@ pub fn parse(name: &str, text: &str) -> Result<Record, (usize, String)> {
         figures.extend(matrix.figures(&of_matrix));
         cells.extend(of_matrix);
     }
-    caveats.insert(0, Caveat { kind: "published".to_owned(), text: NOT_MEASURED.to_owned() });
+    caveats.insert(0, Caveat { kind: PUBLISHED.to_owned(), text: NOT_MEASURED.to_owned() });
     let reason = Reason {
-        id: "published".to_owned(),
+        id: PUBLISHED.to_owned(),
         text: NOT_MEASURED.to_owned(),
         remedy: format!("punctual measure timer --against {name}"),
     };

@@ -267,17 +267,33 @@ pub fn differs(a: &Records, b: &Records) -> Vec<Differs> {
 
 #[cfg(test)]
 mod tests {
+    use record::{State, Validity};
+
     use super::*;
+
+    #[test]
+    fn the_tool_of_a_publication_is_that_of_its_figures() {
+        let reference = crate::find_reference("vim3l-evl").unwrap();
+        assert_eq!(condition(&reference, "tool"), "latmus");
+        let measured = record::Tool { name: "punctual".to_owned(), version: "1".to_owned() };
+        assert_eq!(condition(&Record { tool: measured, ..Record::default() }, "tool"), "punctual 1");
+    }
 
     #[test]
     fn times_with_fewer_digits_keep_their_order() {
         let mut side = Records::default();
+        let measured = |at: &str| Record {
+            started_at: at.to_owned(),
+            state: State::Complete,
+            validity: Validity { valid: true, ..Validity::default() },
+            ..Record::default()
+        };
         for at in ["2026-11-27T13:23:18.62Z", "2026-11-27T13:23:18.625Z", "2026-11-27T13:23:19Z"] {
-            side.add(String::new(), &Record { started_at: at.to_owned(), ..Record::default() });
+            side.add(String::new(), &measured(at));
         }
         let starts = side.starts().expect("all are in UTC");
         assert!(starts.is_sorted(), "{starts:?}");
-        side.add(String::new(), &Record { started_at: "2021-12-22".to_owned(), ..Record::default() });
+        side.add(String::new(), &measured("2021-12-22"));
         assert_eq!(side.starts(), None);
     }
 }

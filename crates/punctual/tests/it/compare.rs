@@ -127,6 +127,36 @@ fn the_same_twice_is_no_difference_and_says_how_many_rounds_show_one() {
     assert_eq!(status(&scratch.run("compare a -- b --fail-if not-better -q")), 2);
 }
 
+/// Records of a kernel with each name, one round each.
+#[test]
+fn values_with_too_few_rounds_are_not_judged() {
+    let scratch = Scratch::new();
+    for (round, name) in ["a", "b", "c"].into_iter().enumerate() {
+        write(&scratch, &format!("{name}.punctual.json"), u32::try_from(round).unwrap(), &[100]);
+    }
+    let text = scratch.run("compare --across kernel a.punctual.json b.punctual.json c.punctual.json").stdout();
+    assert!(text.contains("Nothing is judged across 3 values of kernel: at least "), "{text}");
+}
+
+/// A column of rtla for each CPU, and a cell of 100 samples: the round has the figures of all CPUs together.
+#[test]
+fn cpus_of_an_import_are_one_round() {
+    let scratch = Scratch::new();
+    let text = |us: u32| {
+        format!(
+            "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex   Thr-000   Thr-001\n\
+             10  100  0\n20  0  {us}\nover:  0  0\ncount:  100  {us}\nmin:  10  20\navg:  12  22\nmax:  12  {us}\n"
+        )
+    };
+    fs::write(scratch.path().join("a.txt"), text(25)).unwrap();
+    fs::write(scratch.path().join("b.txt"), text(29)).unwrap();
+    let versus = document(&scratch.run("compare a.txt b.txt --json").stdout());
+    let [group] = &versus.groups[..] else { panic!("{:?}", versus.groups) };
+    assert_eq!((group.rounds_a, group.rounds_b), (1, 1));
+    let max = &group.effects[&Measure::Max];
+    assert!((max.a - 25_000.0).abs() < 1.0 && (max.b - 29_000.0).abs() < 1.0, "the larger one of both CPUs: {max:?}");
+}
+
 #[test]
 fn single_rounds_are_not_judged() {
     let scratch = Scratch::new();
@@ -270,7 +300,7 @@ fn times_below_1_us_and_alternating_sides_are_explained() {
         write_ns(&scratch, &format!("a/{round}.punctual.json"), 2 * round, 100, &[100]);
         write_ns(&scratch, &format!("b/{round}.punctual.json"), 2 * round + 1, 900, &[100]);
     }
-    let text = scratch.run("compare a -- b").stdout().replace('\n', " ");
+    let text = scratch.run("compare a -- b").stdout().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("Times below 1 us count as 1 us in B / A: median"), "{text}");
     assert!(text.contains("The sides alternate, so each round of B is compared with its neighbour of A"), "{text}");
 }
@@ -323,7 +353,11 @@ fn small_changes_in_one_direction_are_a_change_from_the_first_to_the_last() {
     {
         assert!(file(name).contains(expected), "{name}: {}", file(name));
     }
-    assert!(file("t.csv").contains("\"at rest\",\"6.12.0\",10,max_ns,209000"), "{}", file("t.csv"));
+    let row = file("t.csv")
+        .lines()
+        .find(|line| line.starts_with("\"at rest\",\"6.12.0\",10,max_ns,209000,1.0"))
+        .map(str::to_owned);
+    assert!(row.is_some_and(|row| row.ends_with(",no difference")), "{}", file("t.csv"));
     let document: Across = serde_json::from_str(&scratch.run("compare --across kernel a b c --json").stdout()).unwrap();
     assert_eq!(document.overall.unwrap().change, Change::Worse);
     assert!(document.steps.iter().all(|step| step.groups[0].histogram.total() > 0));

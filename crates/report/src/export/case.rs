@@ -147,9 +147,16 @@ pub(super) fn host(record: &Record) -> &str {
     record.machine.hostname.as_deref().unwrap_or("unknown")
 }
 
-/// Wall-clock time of all phases, ns.
-pub(super) fn duration_ns(record: &Record) -> u64 {
-    record.phases.iter().fold(0, |sum, phase| phase.duration_ns.saturating_add(sum))
+/// Name and version of the program that measured.
+pub(super) fn tool(record: &Record) -> String {
+    let name = if record.tool.name.is_empty() { "unknown tool" } else { &record.tool.name };
+    format!("{name} {}", record.tool.version).trim_end().to_owned()
+}
+
+/// Wall-clock time of all phases, ns; `None` if unknown.
+pub(super) fn duration_ns(record: &Record) -> Option<u64> {
+    let sum = record.phases.iter().fold(0, |sum, phase| phase.duration_ns.saturating_add(sum));
+    Some(sum).filter(|&sum| sum > 0 || record.published.is_none())
 }
 
 /// A time of RFC 3339 in seconds of Unix time; `None` if it is none.

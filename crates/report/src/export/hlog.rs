@@ -8,7 +8,7 @@ use std::{fmt::Write as _, io::Write as _};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::ZlibEncoder};
-use record::{Histogram, Record, layout, visible::one_line};
+use record::{Histogram, Record, Series, layout, visible::one_line};
 
 use super::case::{self, series_ids};
 
@@ -20,13 +20,22 @@ const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
 /// Significant decimal digits, as in [`layout`].
 const DIGITS: u32 = 3;
 
-/// Writes the corrected histogram of each series. Those of a kind without correction are raw.
+/// The corrected histogram of a series. Those of imports, and of a kind without correction, are raw.
+fn times<'a>(record: &Record, series: &'a Series) -> &'a Histogram {
+    if record.published.is_some() { &series.raw } else { &series.corrected }
+}
+
+/// Writes the histogram of each series.
 pub(super) fn hlog(record: &Record) -> String {
     let run = case::run(record);
     let mut comments = vec![
-        format!("punctual {}: {} on {}", record.tool.version, record.scenario.probe, case::host(record)),
+        format!("{}: {} on {}", case::tool(record), record.scenario.probe, case::host(record)),
         format!("Verdict: {}: {}", case::name(run.outcome), run.reason),
-        "Unit of the values: ns. Lateness counts for each omitted deadline, too (corrected histograms)".to_owned(),
+        match record.published {
+            Some(_) => "Unit of the values: ns",
+            None => "Unit of the values: ns. Lateness counts for each omitted deadline, too (corrected histograms)",
+        }
+        .to_owned(),
     ];
     comments.extend(record.caveats.iter().map(|caveat| format!("Caveat: {}", caveat.text)));
     let mut out = String::new();
@@ -41,7 +50,7 @@ pub(super) fn hlog(record: &Record) -> String {
     }
     let ids = series_ids(record);
     for (series, id) in record.series.iter().zip(&ids) {
-        let early = series.corrected.iter().take_while(|&(value_ns, _)| value_ns < 0);
+        let early = times(record, series).iter().take_while(|&(value_ns, _)| value_ns < 0);
         let early = early.fold(0_u64, |sum, (_, count)| sum.saturating_add(count));
         if early > 0 {
             let _ = writeln!(
@@ -55,8 +64,11 @@ pub(super) fn hlog(record: &Record) -> String {
         let (start_ns, length_ns) =
             record.phase(&series.phase).map_or((0, 0), |phase| (phase.start_ns, phase.duration_ns));
         let (start, length) = (start_ns as f64 / 1e9, length_ns as f64 / 1e9);
-        let max_ms = series.max_ns.unwrap_or_default() as f64 / 1e6;
-        let histogram = STANDARD.encode(compressed(&encoded(&series.corrected)));
+        let times = times(record, series);
+        // Without an exact maximum, the end of the last cell.
+        let max_ns = series.max_ns.or_else(|| Some(times.iter().next_back()?.0)).unwrap_or_default();
+        let max_ms = max_ns as f64 / 1e6;
+        let histogram = STANDARD.encode(compressed(&encoded(times)));
         let _ = writeln!(out, "Tag={id},{start:.3},{length:.3},{max_ms:.6},{histogram}");
     }
     out

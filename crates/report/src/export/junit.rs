@@ -68,7 +68,7 @@ pub(super) fn record(record: &Record) -> String {
         name: format!("punctual {probe}"),
         host: case::host(record).to_owned(),
         started_at: record.started_at.clone(),
-        duration_ns: case::duration_ns(record),
+        duration_ns: case::duration_ns(record).unwrap_or_default(),
         properties: properties(record),
         cases: cases(record).iter().map(|case| of_case(record, case)).collect(),
         remarks: caveats::of_run(record).iter().map(|doubt| format!("{}: {}", doubt.kind, doubt.in_full())).collect(),
@@ -89,7 +89,7 @@ fn of_case(record: &Record, case: &Case) -> TestCase {
     TestCase {
         class: format!("punctual.{}", record.scenario.probe),
         name: case.id.to_owned(),
-        duration_ns: case::duration_ns(record),
+        duration_ns: case::duration_ns(record).unwrap_or_default(),
         result: TestResult::of(case.outcome),
         reason: case.reason.clone(),
         details,

@@ -44,8 +44,10 @@ pub(super) fn record(record: &Record) -> String {
     let facts = [&machine.hostname, &machine.model, &machine.cpu_model, &machine.kernel];
     let mut facts: Vec<String> = facts.into_iter().flatten().map(|fact| prose(fact)).collect();
     facts.extend(machine.preempt.as_ref().map(|model| format!("preemption {}", prose(model))));
-    facts.push(format!("punctual {}", prose(&record.tool.version)));
-    facts.push(format!("{}, {}", prose(&record.started_at), format_duration(case::duration_ns(record))));
+    facts.push(prose(&case::tool(record)));
+    let started_at = if record.started_at.is_empty() { "start unknown" } else { &record.started_at };
+    let duration = case::duration_ns(record).map_or_else(|| "-".to_owned(), format_duration);
+    facts.push(format!("{}, {duration}", prose(started_at)));
     let _ = writeln!(out, "\n{}", facts.join(" · "));
     out
 }
@@ -79,14 +81,18 @@ fn uses(out: &mut String, record: &Record) {
 
 /// The series with the largest times.
 fn series(out: &mut String, record: &Record) {
-    let mut all: Vec<&Series> = record.probe_series().filter(|series| series.samples > 0).collect();
+    let is_import = record.published.is_some();
+    let mut all: Vec<&Series> = match is_import {
+        true => record.series.iter().collect(),
+        false => record.probe_series().filter(|series| series.samples > 0).collect(),
+    };
     all.sort_by_key(|series| Reverse(series.max_ns));
     let rows = all.iter().map(|series| {
         let figures = Summary::of(series);
         [
             cell(&format!("{}, {}", series.place(), when(series))),
-            grouped(figures.samples),
-            grouped(figures.missed),
+            if is_import && figures.samples == 0 { "-".to_owned() } else { grouped(figures.samples) },
+            if is_import { "-".to_owned() } else { grouped(figures.missed) },
             time(figures.p99_9_ns),
             time(figures.max_ns),
         ]

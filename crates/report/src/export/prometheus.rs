@@ -57,9 +57,11 @@ fn of_run(metrics: &mut Metrics, record: &Record) {
     let started: Vec<Sample> =
         case::unix_seconds(&record.started_at).map(|s| (labels(), s.to_string())).into_iter().collect();
     metrics.gauge("punctual_run_timestamp_seconds", "seconds", "When the run began, in Unix time.", started);
-    let duration = vec![(labels(), seconds_of(case::duration_ns(record) as f64))];
+    let duration = case::duration_ns(record).map(|ns| (labels(), seconds_of(ns as f64))).into_iter().collect();
     metrics.gauge("punctual_run_duration_seconds", "seconds", "Time that the run measured.", duration);
-    let flag = |is_true: bool| vec![(labels(), u8::from(is_true).to_string())];
+    // Nobody knows this about a run of another tool.
+    let is_known = record.published.is_none();
+    let flag = |is_true: bool| is_known.then(|| (labels(), u8::from(is_true).to_string())).into_iter().collect();
     let valid = run.outcome != Some(Outcome::Invalid);
     metrics.gauge("punctual_valid", "", "1 if the run was as requested; if 0, ignore its other figures.", flag(valid));
     let complete = record.state == State::Complete;
@@ -119,8 +121,12 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
         let name = format!("punctual_{name}_quantile_seconds");
         metrics.gauge(&name, "seconds", &help, quantiles.collect());
     }
-    let has_jitter =
-        |series: &Series| series.kind.properties().has_deadlines && !series.is_timerlat() && series.period_ns > 0;
+    let has_jitter = |series: &Series| {
+        record.published.is_none()
+            && series.kind.properties().has_deadlines
+            && !series.is_timerlat()
+            && series.period_ns > 0
+    };
     let jitter = all.iter().filter(|(series, _)| has_jitter(series));
     let jitter = jitter.map(|(series, labels)| (labels.clone(), seconds_of(series.jitter_ns as f64)));
     let help = "Largest |interval - period| between two wake-ups.";
@@ -130,7 +136,13 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
         all.iter().filter_map(sample).collect::<Vec<Sample>>()
     };
     let help = "Wake-ups of the run, or what else was measured.";
-    metrics.counter("punctual_samples_total", help, counts(|series| Some(series.samples)));
+    let is_measured = record.published.is_none();
+    let samples = counts(|series| Some(series.samples)).into_iter().filter(|(_, count)| is_measured || count != "0");
+    metrics.counter("punctual_samples_total", help, samples.collect());
+    // Other tools count neither of the following.
+    if !is_measured {
+        return;
+    }
     let help = "Deadlines of the run that passed before the thread read the clock again.";
     let missed = counts(|series| {
         // Without a grid, the slots of a captured stream are not known.

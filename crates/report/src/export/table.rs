@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use record::{
     Versus,
-    versus::{Across, Measure, MeasureEffect},
+    versus::{Across, Measure, MeasureEffect, VersusGroup},
     visible::one_line,
 };
 
@@ -122,19 +122,14 @@ fn in_latex(text: &str) -> String {
 pub(super) fn csv(versus: &Versus) -> String {
     let mut out = String::from("group,figure,a,b,effect,low,high,result,rounds_a,rounds_b,rounds_needed\n");
     for group in &versus.groups {
-        for (measure, effect) in &group.effects {
-            let end = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-            let MeasureEffect { a, b, estimate, low, high, rounds_needed, .. } = effect;
-            let result =
-                rows(group).into_iter().find(|row| row.cells[0] == measure.name()).map(|row| row.cells[5].clone());
+        for (measure, of_measure) in &group.effects {
+            let MeasureEffect { a, b, rounds_needed, .. } = of_measure;
             let _ = writeln!(
                 out,
-                "{},{},{a},{b},{estimate},{},{},{},{},{},{}",
+                "{},{},{a},{b},{},{},{},{}",
                 in_csv(&name(group)),
                 column(*measure),
-                end(*low),
-                end(*high),
-                result.unwrap_or_default(),
+                effect(group, *measure),
                 group.rounds_a,
                 group.rounds_b,
                 rounds_needed.map_or_else(String::new, |rounds| rounds.to_string()),
@@ -144,18 +139,31 @@ pub(super) fn csv(versus: &Versus) -> String {
     out
 }
 
-/// A row a figure and value: the medians, ns, and shares from 0 to 1.
+/// A row a figure and value: the medians, ns, and shares from 0 to 1. The effect, its interval and the result are against the
+/// value before.
 pub(super) fn across_csv(of: &Across) -> String {
-    let mut out = String::from("group,value,rounds,figure,median\n");
+    let mut out = String::from("group,value,rounds,figure,median,effect,low,high,result\n");
     for step in &of.steps {
         for group in &step.groups {
+            let name = compare::name(&group.conditions);
+            let compared = step.versus.iter().flat_map(|versus| &versus.groups);
+            let before = compared.into_iter().find(|compared| compare::name(&compared.b) == name);
             for (measure, median) in &group.medians {
-                let (group, value) = (in_csv(&compare::name(&group.conditions)), in_csv(&step.value));
-                let _ = writeln!(out, "{group},{value},{},{},{median}", step.rounds, column(*measure));
+                let against = before.map_or_else(|| ",,,".to_owned(), |before| effect(before, *measure));
+                let (name, value) = (in_csv(&name), in_csv(&step.value));
+                let _ = writeln!(out, "{name},{value},{},{},{median},{against}", step.rounds, column(*measure));
             }
         }
     }
     out
+}
+
+/// Effect, lower and upper end, and result of a figure; empty if a side does not have it.
+fn effect(group: &VersusGroup, measure: Measure) -> String {
+    let Some(MeasureEffect { estimate, low, high, .. }) = group.effects.get(&measure) else { return ",,,".to_owned() };
+    let end = |value: &Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let result = rows(group).into_iter().find(|row| row.cells[0] == measure.name()).map(|row| row.cells[5].clone());
+    format!("{estimate},{},{},{}", end(low), end(high), result.unwrap_or_default())
 }
 
 /// The name with its unit.

@@ -39,7 +39,7 @@ fn worst(against: &Comparison, figure: &str, ratio: impl Fn(&ComparedPair) -> Op
 fn comparison(page: &mut Page, against: &Comparison) {
     page.heading(&format!("Compared with {}: {}", against.name, against.on));
     page.text(Ink::Quiet, &origin(against));
-    caveats(&against.caveats).iter().for_each(|caveat| page.text(Ink::Alarm, caveat));
+    caveats(&against.caveats).iter().for_each(|caveat| page.text(Ink::Quiet, &format!("Caveat: {caveat}")));
     for pair in &against.pairs {
         page.gap();
         page.text(Ink::Plain, &format!("{} / {}", name(&pair.ours), name(&pair.theirs)));

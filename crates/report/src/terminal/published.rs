@@ -4,7 +4,7 @@ use record::{Published, Record};
 
 use super::page::Page;
 use super::table::Table;
-use super::{cell, verdict};
+use super::{cell, compare, verdict};
 use crate::compare::{COLUMNS, jitter_tables, not_ours, published_notes, published_row, tool};
 use crate::style::Ink;
 use crate::words::cpus;
@@ -25,6 +25,7 @@ pub(super) fn page(page: &mut Page, record: &Record, published: &Published) {
         published.remarks.iter().for_each(|remark| page.text(Ink::Plain, remark));
     }
     verdict::caveats(page, &record.caveats);
+    compare::section(page, record);
     if !record.uses.is_empty() {
         page.heading("Verdict");
     }

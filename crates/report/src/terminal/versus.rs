@@ -7,7 +7,8 @@ use super::page::Page;
 use super::table::Table;
 use crate::style::Ink;
 use crate::versus::{
-    HEADINGS, across, across_notes, answer, answers, changes, differs, name, notes, pair_tables, remarks, rows, side,
+    HEADINGS, across, across_notes, answer, answers, changes, decisive, differs, name, notes, pair_tables, remarks,
+    rows, side,
 };
 
 /// Writes the answer.
@@ -21,7 +22,7 @@ pub(super) fn page(page: &mut Page, versus: &Versus, full: bool) {
     headline(page, versus);
     page.fact("A", 1, &side(&versus.a));
     page.fact("B", 1, &side(&versus.b));
-    let decides = versus.groups.iter().position(|group| group.change == versus.change).unwrap_or(0);
+    let decides = decisive(versus);
     let shown = |index: usize| full || index == decides;
     for (_, group) in versus.groups.iter().enumerate().filter(|(index, _)| shown(*index)) {
         page.gap();
