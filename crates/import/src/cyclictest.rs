@@ -16,6 +16,8 @@ pub struct Text;
 /// The rows of a histogram without comments.
 pub struct Rows;
 
+/// The line before the rows in the files of cyclictest, which have a summary after them.
+const TITLE: &str = "# Histogram";
 /// The line after the rows, and after the sums of the rows.
 const OVERFLOWS: &str = "# Histogram Overflows:";
 
@@ -81,6 +83,9 @@ impl Format for Rows {
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
         let first = text.lines().find_map(row).ok_or_else(|| Mistake::new(0, "it has no row"))?;
+        if text.lines().any(|line| line.trim_end() == TITLE) {
+            return Err(Mistake::new(0, "it has no line `# Min Latencies:` after its rows; the file is cut"));
+        }
         let mut imported = Imported { tool: "cyclictest".to_owned(), ..Imported::default() };
         let (unit, units) = Unit::of(unit, Unit::Us);
         imported.caveats.push(units);

@@ -72,12 +72,16 @@ pub const LOOPS: &str = "oslat counts each turn of its loop, so its first cell i
 /// The text with a command line whose quotes are escaped. The tools write it as it is, so a quote in it is no JSON.
 fn with_quoted_command(text: &str) -> String {
     const BEGIN: &str = "\"cmdline:\": \"";
-    let quoted = |line: &str| -> Option<String> {
-        let (indent, rest) = line.split_once(BEGIN)?;
-        let command = rest.strip_suffix("\",")?.replace('\\', "\\\\").replace('"', "\\\"");
-        Some(format!("{indent}{BEGIN}{command}\","))
+    /// The next key.
+    const END: &str = "\"rt_test_version";
+    let parts = || {
+        let (before, rest) = text.split_once(BEGIN)?;
+        let (command, after) = rest.split_at(rest.find(END)?);
+        Some((before, command.trim_end().strip_suffix("\",")?, after))
     };
-    text.lines().map(|line| quoted(line).unwrap_or_else(|| line.to_owned())).collect::<Vec<_>>().join("\n")
+    let Some((before, command, after)) = parts() else { return text.to_owned() };
+    let command = command.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("{before}{BEGIN}{command}\",{after}")
 }
 
 fn machine(info: &Value) -> Machine {

@@ -325,7 +325,9 @@ fn cut_and_contradictory_texts_of_cyclictest_are_refused() {
     );
     assert!(wrong("# Min Latencies: 00003", "# Min Latencies: 00004").contains("samples below the minimum of 4 us"));
     assert!(of(&format!("{text}{text}")).unwrap_err().contains("is not above the row before it"));
-    let rows = "# Histogram\n000003 000100\n000900 00012";
+    let no_summary = of(&text[..text.find("# Total").unwrap()]).unwrap_err();
+    assert!(no_summary.ends_with("it has no line `# Min Latencies:` after its rows; the file is cut"), "{no_summary}");
+    let rows = "# rows\n000003 000100\n000900 00012";
     assert!(of(rows).unwrap_err().ends_with("line 3: \"000900 00012\" is no row of a histogram; the file is cut"));
     assert!(of("000003 000001\n000003 000001\n000002 000001\n").unwrap_err().contains("line 2: "));
     let plain = text_of("cyclictest-2.4-plain.txt");
@@ -393,6 +395,8 @@ fn parts_of_a_file_are_not_left_out_in_silence() {
             .map(|of| Figures { command: of.command.replace("a.b", "\"a b\""), ..of.clone() })
             .collect::<Vec<_>>()
     );
+    let in_one_line = quoted.replace('\n', "");
+    assert_eq!(figures(&of(&in_one_line).unwrap()), figures(&of(&quoted).unwrap()));
     let mark = of(&format!("\u{feff}{}", text_of("cyclictest-2.4.json"))).unwrap();
     assert_eq!(figures(&mark), figures(&imported("cyclictest-2.4.json")));
 }

@@ -355,7 +355,15 @@ fn an_imported_record_is_exported_with_its_figures() {
         (Format::Csv, &["thread-0,timer,0,1000000,raw,3999,199\n", "thread-0,timer,0,1000000,beyond,,23\n"][..]),
         (Format::Hgrm, &["# thread-0 CPU 0 (timer), raw, us", "#[Max = 632.000, Total count = 6000]"]),
         (Format::Hlog, &["#[cyclictest 2.40: timer on ", "Unit of the values: ns]", "\nTag=thread-0-timer-cpu0,"]),
-        (Format::Markdown, &["| 6,000 | - | - | 632 us |", "cyclictest 2.40", ", -\n"]),
+        (
+            Format::Markdown,
+            &[
+                "Not judged: measured by cyclictest, not by punctual.",
+                "| 6,000 | - | - | 632 us |",
+                "cyclictest 2.40",
+                ", -\n",
+            ],
+        ),
         (Format::Lava, &["punctual-valid unknown\n", "t0-max-latency unknown 632.000 us"]),
         (Format::Prometheus, &["punctual_lateness_max_seconds{", "} 0.000632\n", "punctual_verdict{"]),
     ] {

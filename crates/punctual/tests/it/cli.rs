@@ -128,7 +128,7 @@ fn errors_of_the_machine_exit_with_1() {
     refused(1, "measure timer --export /nonexistent/folder/a.csv", "cannot write /nonexistent/folder/a.csv");
     refused(1, "measure timer --clock tai --wait timerfd --no-record", "use --wait nanosleep");
     refused(1, "show nothing.punctual.json", "cannot read nothing.punctual.json");
-    refused(1, "show /proc/version", "is not a run record: not JSON");
+    refused(1, "show /proc/version", "is in no format that punctual reads: cyclictest and oslat, JSON;");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use analysis::{on_short_ladder, outcome};
 use record::{Obstacle, Outcome, Record, ScenarioEntry, Series, UseVerdict};
 
 use crate::{
+    compare::not_ours,
     headline::headline,
     words::{is_profile, reason_sentence, sentence},
 };
@@ -62,7 +63,7 @@ fn of_use<'a>(record: &Record, a_use: &'a UseVerdict) -> Case<'a> {
 pub(super) fn run(record: &Record) -> Case<'_> {
     let case = |outcome, reason| Case { id: RUN, title: "the run as a whole", outcome, reason, a_use: None };
     if record.published.is_some() {
-        return case(None, "Not judged: the figures were published elsewhere.".to_owned());
+        return case(None, format!("Not judged: {}.", not_ours(record).1));
     }
     if let Some(Obstacle::Invalid(reasons)) = record.obstacle() {
         let text = match &reasons[..] {
