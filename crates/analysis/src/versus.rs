@@ -79,6 +79,25 @@ pub fn across(what: &str, sides: &[(String, Records)], least_ratio: f64) -> Acro
     }
 }
 
+/// Shows records together, one a side, without comparing them.
+#[must_use]
+pub fn overlay(sides: &[(String, Records)]) -> Across {
+    let step = |(value, records): &(String, Records)| AcrossStep {
+        value: value.clone(),
+        rounds: records.len() as u64,
+        left_out: records.side.left_out.clone(),
+        caveats: records.side.caveats.clone(),
+        groups: records.groups.iter().map(medians).collect(),
+        versus: None,
+    };
+    Across {
+        schema: record::versus::ACROSS_SCHEMA.to_owned(),
+        what: "record".to_owned(),
+        steps: sides.iter().map(step).collect(),
+        ..Across::default()
+    }
+}
+
 /// The medians of the rounds of a group.
 fn medians(group: &Group) -> AcrossGroup {
     let of = |measure: Measure| {

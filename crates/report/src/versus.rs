@@ -186,6 +186,21 @@ fn left_out(all: &[LeftOut]) -> Vec<String> {
     reasons.into_iter().map(sentence).collect()
 }
 
+/// True for records that are shown together without a comparison.
+pub(crate) fn is_overlay(across: &Across) -> bool {
+    across.steps.iter().all(|step| step.versus.is_none())
+}
+
+/// How to read the tables across the values of a condition.
+pub(crate) fn across_lead(across: &Across) -> &'static str {
+    if is_overlay(across) {
+        return "The figures of each record. Differences are not judged: `punctual compare` does so with several records of each \
+                side.";
+    }
+    "Medians of the rounds. Each value is compared with the one above, and the last one with the first; the intervals of all \
+     comparisons together are right in 95 % of cases. Other conditions may differ, too: compare two of them with --full."
+}
+
 /// The same across the values of a condition.
 pub(crate) fn across_notes(across: &Across) -> Vec<String> {
     let sides: Vec<(&str, Side)> = across
@@ -262,6 +277,7 @@ fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
         across.steps.iter().any(|step| group(step).is_some_and(|group| group.medians.contains_key(measure)))
     };
     let measures: Vec<Measure> = Measure::ALL.into_iter().filter(has).collect();
+    let is_overlay = is_overlay(across);
     let row = |step: &AcrossStep| {
         let medians = group(step).map(|group| group.medians).unwrap_or_default();
         let cells = measures.iter().map(|measure| match (measure, medians.get(measure)) {
@@ -280,16 +296,15 @@ fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
             Some(Change::TooFewRounds) => ("too few rounds", Ink::Quiet),
             Some(Change::NotComparable) => ("not comparable", Ink::Quiet),
         };
-        let first = [step.value.clone(), step.rounds.to_string()];
-        (first.into_iter().chain(cells).chain([result.to_owned()]).collect(), ink)
+        let compared = |text: String| (!is_overlay).then_some(text);
+        let first = [Some(step.value.clone()), compared(step.rounds.to_string())].into_iter().flatten();
+        (first.chain(cells).chain(compared(result.to_owned())).collect(), ink)
     };
     let names = measures.iter().map(|measure| measure.name().to_owned());
+    let compared = |text: &str| (!is_overlay).then(|| text.to_owned());
+    let first = [Some(across.what.clone()), compared("rounds")].into_iter().flatten();
     AcrossTable {
-        headings: [across.what.clone(), "rounds".to_owned()]
-            .into_iter()
-            .chain(names)
-            .chain(["against the one above".to_owned()])
-            .collect(),
+        headings: first.chain(names).chain(compared("against the one above")).collect(),
         rows: across.steps.iter().map(row).collect(),
         curves,
         name,
@@ -300,6 +315,7 @@ fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
 pub(crate) fn answers(across: &Across) -> Vec<String> {
     let changes = changes(across);
     match changes.is_empty() {
+        true if is_overlay(across) => vec![format!("{} records together.", across.steps.len())],
         true if !is_any_judged(across) => {
             let least =
                 across.steps.iter().filter_map(|step| step.versus.as_ref()).map(|versus| versus.least_rounds).max();

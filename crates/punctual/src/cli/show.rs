@@ -15,10 +15,15 @@ pub struct Show {
     /// A record is a *.punctual.json file. LAST is the newest one of this folder.
     #[arg(default_value = "LAST", value_parser = record_path())]
     pub record: PathBuf,
+    /// More records, files of other tools or references.
+    ///
+    /// All are shown together: a table, and with --export a page with their curves. `punctual compare` judges differences.
+    #[arg(value_name = "MORE", conflicts_with_all = ["open", "show", "profiles", "against", "full"])]
+    pub more: Vec<String>,
     /// Write FILE; its suffix is the format; repeatable.
     ///
-    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom or sarif; for a campaign html, md or xml; `-` prints
-    /// JSON on standard output.
+    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom or sarif; for a campaign html, md or xml; for several
+    /// records json, csv, html, md or tex; `-` prints JSON on standard output.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Open the HTML report in the browser.

@@ -18,7 +18,7 @@ use record::{
 use report::export::Format;
 
 use crate::{
-    cli::{Compare, FailIf},
+    cli::{Compare, FailIf, OutputOptions},
     exit::Usage,
     output::{self, Export},
 };
@@ -39,7 +39,7 @@ pub fn run(options: &Compare) -> anyhow::Result<u8> {
     let mut versus = versus::versus(&a, &b, options.least);
     versus.tool = tool();
     versus.written_at = campaign::now();
-    write(&exports, options, |format| format.versus(&versus, &output::command_line()))?;
+    write(&exports, options.output, |format| format.versus(&versus, &output::command_line()))?;
     if options.output.json {
         output::stdout(|out| out.write_all(&file::versus_to_json(&versus)))?;
     } else if !exports.iter().any(Export::is_stdout) {
@@ -52,13 +52,17 @@ pub fn run(options: &Compare) -> anyhow::Result<u8> {
 }
 
 /// Writes the exports.
-fn write(exports: &[Export], options: &Compare, document: impl Fn(Format) -> Option<Vec<u8>>) -> anyhow::Result<()> {
+fn write(
+    exports: &[Export],
+    output_options: OutputOptions,
+    document: impl Fn(Format) -> Option<Vec<u8>>,
+) -> anyhow::Result<()> {
     for export in exports {
         if let Some(bytes) = document(export.format()) {
             export.write_bytes(&bytes)?;
         }
     }
-    output::print_exports(options.output, exports);
+    output::print_exports(output_options, exports);
     Ok(())
 }
 
@@ -106,16 +110,23 @@ fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
             Usage(format!("all records have the same {what} ({value}): name records with different ones")).into()
         );
     }
-    let across = values.compare(options.least);
-    write(&exports, options, |format| format.across(&across, &output::command_line()))?;
-    if options.output.json {
-        output::stdout(|out| out.write_all(&file::across_to_json(&across)))?;
-    } else if !exports.iter().any(Export::is_stdout) {
-        let quiet = options.output.quiet;
-        output::print(options.output, |style, width| report::terminal::across(&across, quiet, style, width))?;
-    }
+    let across = deliver(values.compare(options.least), &exports, options.output)?;
     let last = across.steps.last().and_then(|step| step.versus.as_deref());
     Ok(last.map_or(0, |versus| status(versus, options.fail_if)))
+}
+
+/// Writes and prints several values or records, and returns the document.
+pub fn deliver(mut across: Across, exports: &[Export], output_options: OutputOptions) -> anyhow::Result<Across> {
+    across.tool = tool();
+    across.written_at = campaign::now();
+    write(exports, output_options, |format| format.across(&across, &output::command_line()))?;
+    if output_options.json {
+        output::stdout(|out| out.write_all(&file::across_to_json(&across)))?;
+    } else if !exports.iter().any(Export::is_stdout) {
+        let quiet = output_options.quiet;
+        output::print(output_options, |style, width| report::terminal::across(&across, quiet, style, width))?;
+    }
+    Ok(across)
 }
 
 /// Records by the values of a condition.
@@ -150,10 +161,7 @@ impl<'a> Values<'a> {
     /// Compares each value with the one before it.
     pub fn compare(self, least: f64) -> Across {
         let sides: Vec<(String, Records)> = self.sides.into_values().collect();
-        let mut across = versus::across(self.what, &sides, least);
-        across.tool = tool();
-        across.written_at = campaign::now();
-        across
+        versus::across(self.what, &sides, least)
     }
 }
 

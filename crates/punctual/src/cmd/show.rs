@@ -5,6 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use analysis::versus::{self, Records};
 use anyhow::Context;
 use record::{
     Campaign, State,
@@ -14,11 +15,15 @@ use report::export::Format;
 
 use crate::{
     cli::{Extent, Show, Tables},
+    cmd::compare,
     exit::Usage,
     output::{self, Export},
 };
 
 pub fn run(options: &Show) -> anyhow::Result<u8> {
+    if !options.more.is_empty() {
+        return together(options);
+    }
     let mut record = match import::log(&options.record, options.unit) {
         Some(log) => log?,
         None => {
@@ -70,6 +75,20 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
         })?;
     }
     Ok(output::status(&record))
+}
+
+/// Prints several records as one table, or exports it with their curves.
+fn together(options: &Show) -> anyhow::Result<u8> {
+    let exports = Export::among(&options.exports, &Format::OF_VERSUS)?;
+    let first = options.record.to_string_lossy().into_owned();
+    let names: Vec<String> = std::iter::once(first).chain(options.more.iter().cloned()).collect();
+    let sides = output::find_references_in(&names, options.unit)?.into_iter().map(|(name, record)| {
+        let mut side = Records::default();
+        side.add(name.clone(), &record);
+        (name, side)
+    });
+    compare::deliver(versus::overlay(&sides.collect::<Vec<_>>()), &exports, options.output)?;
+    Ok(0)
 }
 
 /// Prints the table of a campaign, or exports it.

@@ -158,6 +158,29 @@ fn cpus_of_an_import_are_one_round() {
 }
 
 #[test]
+fn several_records_are_shown_together() {
+    let scratch = Scratch::new();
+    write(&scratch, "a.punctual.json", 0, &[100]);
+    write(&scratch, "b.punctual.json", 1, &[900]);
+    rows(&scratch, "c.txt", 1);
+    let run = scratch.run("show a.punctual.json b.punctual.json c.txt");
+    let text = run.stdout();
+    assert!(status(&run) == 0 && text.contains("3 records together."), "{text}{}", run.stderr());
+    let row = text.lines().find(|line| line.trim_start().starts_with("b.punctual.json")).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>()[1..5], ["10.0", "us", "10.0", "us"], "{text}");
+    assert!(!text.contains("rounds") && text.contains("c.txt: the file does not say its unit"), "{text}");
+    let exported =
+        scratch.run("show a.punctual.json b.punctual.json --export t.html --export t.tex --export t.md --export t.csv");
+    assert_eq!(status(&exported), 0, "{}", exported.stderr());
+    let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap();
+    assert!(read("t.tex").contains("a.punctual.json & 10.0 us"), "{}", read("t.tex"));
+    assert!(read("t.md").contains("| b.punctual.json | 10.0 us"), "{}", read("t.md"));
+    assert!(read("t.csv").contains("\"b.punctual.json\",1,max_ns,900000,,,,"), "{}", read("t.csv"));
+    assert_eq!(read("t.html").matches("<path class=\"line h").count(), 4, "two curves for each record");
+    assert_eq!(status(&scratch.run("show a.punctual.json b.punctual.json --against vim3l-evl")), 64);
+}
+
+#[test]
 fn single_rounds_are_not_judged() {
     let scratch = Scratch::new();
     write(&scratch, "a.punctual.json", 0, &[100]);
@@ -197,7 +220,9 @@ fn tables_are_written_for_papers_and_comments() {
     assert!(read("t.tex").contains("\\toprule") && read("t.tex").contains("max & 20"), "{}", read("t.tex"));
     assert!(read("t.md").starts_with("**WORSE** B is less punctual"), "{}", read("t.md"));
     assert!(read("t.csv").lines().count() > 4 && read("t.csv").contains("max_ns,"), "{}", read("t.csv"));
-    assert!(read("t.html").contains("id=\"curves-0\"") && read("t.html").contains("id=\"ratios-0\""));
+    for chart in ["curves-0", "exceedance-0", "ratios-0"] {
+        assert!(read("t.html").contains(&format!("data-chart=\"{chart}\"")), "{chart}");
+    }
     assert_eq!(document(&read("t.json")).change, Change::Worse);
 }
 
@@ -347,7 +372,11 @@ fn small_changes_in_one_direction_are_a_change_from_the_first_to_the_last() {
     assert_eq!(text.matches("no difference").count(), 2, "{text}");
     let file = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap();
     let page = file("page.html");
-    assert_eq!(page.matches("<path class=\"line h").count(), 3, "a curve for each kernel");
+    assert_eq!(
+        page.matches("<path class=\"line h").count(),
+        6,
+        "two curves for each kernel: percentiles and exceedance"
+    );
     for (name, expected) in
         [("page.html", "6.18.0 is less punctual than 6.1.0"), ("t.md", "| 6.12.0 | 10 |"), ("t.tex", "6.12.0 & 10 &")]
     {

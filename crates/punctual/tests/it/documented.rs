@@ -98,8 +98,9 @@ fn shortened(words: &[String]) -> Vec<String> {
 }
 
 /// Files of other tools, by the name that documents give them.
-const SAMPLES: [(&str, &str); 2] = [
+const SAMPLES: [(&str, &str); 3] = [
     ("cyclictest.json", include_str!("../../../import/tests/samples/cyclictest-2.4.json")),
+    ("cyclictest-ns.txt", include_str!("../../../import/tests/samples/cyclictest-2.4-plain.txt")),
     ("rtla-hist.txt", include_str!("../../../import/tests/samples/rtla-timerlat-hist-6.1.txt")),
 ];
 
@@ -113,10 +114,10 @@ fn prepare(scratch: &Scratch, words: &[String]) {
         let path = scratch.path().join(word);
         if words[0] == "compare" && word.ends_with('/') {
             fs::create_dir_all(&path).unwrap();
-            fs::copy(scratch.record_path(), path.join("a.punctual.json")).unwrap();
+            copy_as_another_run(scratch, &path.join("a.punctual.json"));
         }
         if word.ends_with(".punctual.json") && !path.exists() {
-            fs::copy(scratch.record_path(), &path).unwrap();
+            copy_as_another_run(scratch, &path);
         }
         if let Some((_, sample)) = SAMPLES.iter().find(|(name, _)| name == word) {
             fs::write(&path, sample).unwrap();
@@ -127,6 +128,14 @@ fn prepare(scratch: &Scratch, words: &[String]) {
             fs::write(&path, text).unwrap();
         }
     }
+}
+
+/// Copies the record with another start for each path: a comparison refuses one run on both sides.
+fn copy_as_another_run(scratch: &Scratch, path: &std::path::Path) {
+    let mut record = record::file::read(&scratch.record_path()).unwrap();
+    let number = path.to_string_lossy().bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    record.started_at = format!("2026-11-01T00:00:00.{:09}Z", number % 1_000_000_000);
+    fs::write(path, record::file::to_json(&record)).unwrap();
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) fn across_markdown(of: &Across) -> String {
 fn markdown_table<T: AsRef<str>>(out: &mut String, name: &str, headings: &[T], rows: &[Vec<String>]) {
     let headings: Vec<String> = headings.iter().map(|heading| cell(heading.as_ref())).collect();
     let _ = write!(out, "\n{}\n\n| {} |\n|---|", prose(name), headings.join(" | "));
-    out.push_str(&"---:|".repeat(headings.len() - 2));
+    out.push_str(&"---:|".repeat(headings.len().saturating_sub(2)));
     out.push_str("---|\n");
     for row in rows {
         let _ = writeln!(out, "| {} |", row.iter().map(|text| cell(text)).collect::<Vec<_>>().join(" | "));
@@ -96,7 +96,7 @@ pub(super) fn across_latex(of: &Across) -> String {
 fn latex_table<T: AsRef<str>>(out: &mut String, name: &str, headings: &[T], rows: &[Vec<String>]) {
     let line = |cells: Vec<String>| format!("{} \\\\", cells.join(" & "));
     let _ = writeln!(out, "\\begin{{table}}\n\\centering\n\\caption{{{}}}", in_latex(name));
-    let _ = writeln!(out, "\\begin{{tabular}}{{l{}l}}\n\\toprule", "r".repeat(headings.len() - 2));
+    let _ = writeln!(out, "\\begin{{tabular}}{{l{}l}}\n\\toprule", "r".repeat(headings.len().saturating_sub(2)));
     let headings = headings.iter().map(|heading| in_latex(heading.as_ref())).collect();
     let _ = writeln!(out, "{}\n\\midrule", line(headings));
     for row in rows {

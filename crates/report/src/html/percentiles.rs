@@ -74,6 +74,49 @@ pub fn of_sides(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String {
     .draw(&body)
 }
 
+/// The share of samples above each value, with logarithmic axes: a tail that falls in a straight line is a power law.
+pub fn exceedance(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String {
+    let ends = |(_, histogram): &(&str, &Histogram)| [histogram.percentile(5.0), histogram.percentile(100.0)];
+    let x = svg::lateness_axis(sides.iter().flat_map(ends).flatten(), 10.0, svg::LEFT, svg::RIGHT);
+    let most = sides.iter().map(|(_, histogram)| histogram.total()).max().unwrap_or(1);
+    let y = Axis { lo: -(most as f64).log10().max(1.0), hi: 0.0, from: BOTTOM, to: svg::TOP };
+    let mut body = String::new();
+    let mut ends = Vec::new();
+    for (hue, (name, histogram)) in sides.iter().enumerate() {
+        let total = histogram.total();
+        let (mut path, mut above, mut at) = (Path::default(), total, y.at(0.0));
+        path.move_to(x.from, at);
+        for (value_ns, count) in histogram.iter() {
+            above -= count.min(above);
+            path.across(x.at(svg::decades(value_ns as f64, x.lo)));
+            if above > 0 {
+                at = y.at((above as f64 / total as f64).log10());
+                path.up_or_down(at);
+            }
+        }
+        // The largest value: nothing is above it.
+        path.up_or_down(y.from);
+        ends.push(at + 4.0);
+        let class = format!("h{} d{}", hue % HUES, hue % DASHES);
+        let _ = write!(body, "<path class=\"line {class}\" data-n=\"{}\" d=\"{}\"/>", text::escape(name), path.d());
+    }
+    for ((name, _), at) in sides.iter().zip(svg::spread(&ends, 15.0, y.to + 4.0, y.from)) {
+        let left = number(x.to + 10.0);
+        let _ = write!(body, "<text x=\"{left}\" y=\"{}\">{}</text>", number(at), text::escape(name));
+    }
+    let share = |at: i32| Tick { at: f64::from(at), label: format!("{}", 10f64.powi(at)) };
+    Frame {
+        id,
+        title,
+        summary: "Logarithmic axes: the value, and the share of samples above it, one line per side.",
+        height: HEIGHT,
+        x: (x, svg::log_ticks(x.lo, x.hi, text::tick_ns), "value"),
+        y: (y, (to_i32(y.lo.ceil())..=0).map(share).collect(), "share of samples above"),
+        data: "",
+    }
+    .draw(&body)
+}
+
 fn lead(words: &Words) -> String {
     let Words { item, later, largest, is_periodic, .. } = words;
     if *is_periodic {

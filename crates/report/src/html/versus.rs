@@ -18,8 +18,8 @@ use super::{
     verdict::Headline,
 };
 use crate::versus::{
-    AcrossTable, HEADINGS, across, across_notes, answer, answers, changes, differs, is_any_judged, name, notes,
-    pair_tables, remarks, rows,
+    AcrossTable, HEADINGS, across, across_lead, across_notes, answer, answers, changes, differs, is_any_judged,
+    is_overlay, name, notes, pair_tables, remarks, rows,
 };
 
 /// Bottom of the axes.
@@ -115,6 +115,7 @@ struct AcrossPage<'a> {
     keys: Vec<Key>,
     ending: &'static str,
     command: String,
+    lead: &'static str,
     changes: Vec<String>,
     notes: Vec<String>,
     groups: Vec<Group>,
@@ -127,6 +128,7 @@ struct AcrossPage<'a> {
 #[must_use]
 pub fn render_across(of: &Across, command: &[String]) -> String {
     let found = changes(of).len();
+    let is_overlay = is_overlay(of);
     let sentence = match (found, &*answers(of)) {
         (0 | 1, [only]) => only.clone(),
         _ => format!("{} across {} values of {}.", counted(found as u64, "change"), of.steps.len(), of.what),
@@ -139,7 +141,7 @@ pub fn render_across(of: &Across, command: &[String]) -> String {
             rows: table.rows.into_iter().map(|(cells, _)| Row::plain(cells)).collect(),
         },
         notes: Vec::new(),
-        charts: curves_of(index, &table.curves).into_iter().collect(),
+        charts: curves_of(index, &table.curves),
         name: table.name,
     };
     let page = AcrossPage {
@@ -148,11 +150,12 @@ pub fn render_across(of: &Across, command: &[String]) -> String {
         origin: Origin { host: None, kernel: None, preempt: None, started_at: "" },
         headline: Headline {
             word: match found {
+                _ if is_overlay => "TOGETHER",
                 0 if !is_any_judged(of) => "NOT JUDGED",
                 0 => "NO CHANGE SHOWN",
                 _ => "CHANGED",
             },
-            class: if found == 0 && is_any_judged(of) { "measured" } else { "inconclusive" },
+            class: if is_overlay || found == 0 && is_any_judged(of) { "measured" } else { "inconclusive" },
             sentence,
             reason: String::new(),
         },
@@ -160,6 +163,7 @@ pub fn render_across(of: &Across, command: &[String]) -> String {
         ending: "",
         command: record::shell::command(command),
         changes: if found > 1 { answers(of) } else { Vec::new() },
+        lead: across_lead(of),
         notes: across_notes(of),
         groups: across(of).into_iter().enumerate().map(group).collect(),
     };
@@ -173,12 +177,12 @@ fn group(index: usize, group: &VersusGroup) -> Group {
         name: name(group),
         figures: Table::plain("Figures", &HEADINGS, rows(group).into_iter().map(|row| Vec::from(row.cells)).collect()),
         notes: remarks(group).into_iter().chain(conditions).collect(),
-        charts: [curves(index, group), ratios(index, group)].into_iter().flatten().collect(),
+        charts: curves(index, group).into_iter().chain(ratios(index, group)).collect(),
     }
 }
 
-/// The percentile curves of both sides; `None` if their samples are unknown.
-fn curves(index: usize, group: &VersusGroup) -> Option<Chart> {
+/// The curves of both sides; none if their samples are unknown.
+fn curves(index: usize, group: &VersusGroup) -> Vec<Chart> {
     let sides: Vec<(&str, &Histogram)> = [("A", &group.histogram_a), ("B", &group.histogram_b)]
         .into_iter()
         .filter(|(_, histogram)| !histogram.is_empty())
@@ -186,14 +190,19 @@ fn curves(index: usize, group: &VersusGroup) -> Option<Chart> {
     curves_of(index, &sides)
 }
 
-fn curves_of(index: usize, sides: &[(&str, &Histogram)]) -> Option<Chart> {
+/// Percentiles, and the share of samples above each value; none without samples.
+fn curves_of(index: usize, sides: &[(&str, &Histogram)]) -> Vec<Chart> {
     if sides.is_empty() {
-        return None;
+        return Vec::new();
     }
     let (id, title) = (format!("curves-{index}"), "Percentiles of all rounds together".to_owned());
     let svg = percentiles::of_sides(&id, &title, sides);
     let lead = "The value that this share of all samples does not exceed. Each curve ends at its largest value.";
-    Some(Chart { id, title, lead, svg })
+    let percentiles = Chart { id, title, lead, svg };
+    let (id, title) = (format!("exceedance-{index}"), "Share of samples above each value".to_owned());
+    let svg = percentiles::exceedance(&id, &title, sides);
+    let lead = "Both axes are logarithmic. Each curve ends at its largest value, which no sample exceeds.";
+    vec![percentiles, Chart { id, title, lead, svg }]
 }
 
 /// The ratio of each percentile with its band; `None` without any.

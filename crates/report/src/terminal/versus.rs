@@ -7,8 +7,8 @@ use super::page::Page;
 use super::table::Table;
 use crate::style::Ink;
 use crate::versus::{
-    HEADINGS, across, across_notes, answer, answers, changes, decisive, differs, name, notes, pair_tables, remarks,
-    rows, side,
+    HEADINGS, across, across_lead, across_notes, answer, answers, changes, decisive, differs, name, notes, pair_tables,
+    remarks, rows, side,
 };
 
 /// Writes the answer.
@@ -96,10 +96,7 @@ pub(super) fn across_page(page: &mut Page, of: &Across) {
         page.table(&table);
     }
     page.gap();
-    page.text(
-        Ink::Quiet,
-        "Each value is compared with the one above, and the last one with the first. Other conditions may differ, too: compare two of them with --full.",
-    );
+    page.text(Ink::Quiet, across_lead(of));
     across_notes(of).iter().for_each(|note| page.text(Ink::Quiet, note));
 }
 
