@@ -1,6 +1,6 @@
 //! Comparisons of two sides, as text for terminal, page and exports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::format_ns;
 use record::{
@@ -249,7 +249,7 @@ pub(crate) struct AcrossTable<'a> {
     /// Name of the group.
     pub name: String,
     /// The samples of each value that has some.
-    pub curves: Vec<(&'a str, &'a Histogram)>,
+    pub curves: Vec<(String, &'a Histogram)>,
     pub headings: Vec<String>,
     /// The value, the number of rounds, medians, and the judgement.
     pub rows: Vec<(Vec<String>, Ink)>,
@@ -257,6 +257,9 @@ pub(crate) struct AcrossTable<'a> {
 
 /// The tables of all groups across the values of a condition.
 pub(crate) fn across(across: &Across) -> Vec<AcrossTable<'_>> {
+    if is_overlay(across) {
+        return vec![overlay_table(across)];
+    }
     let mut names: Vec<String> = Vec::new();
     for group in across.steps.iter().flat_map(|step| &step.groups) {
         let name = compare::name(&group.conditions);
@@ -270,21 +273,18 @@ pub(crate) fn across(across: &Across) -> Vec<AcrossTable<'_>> {
 fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
     let is_group = |group: &&AcrossGroup| compare::name(&group.conditions) == name;
     let group = |step: &AcrossStep| step.groups.iter().find(is_group).cloned();
-    let samples =
-        across.steps.iter().filter_map(|step| Some((&*step.value, &step.groups.iter().find(is_group)?.histogram)));
+    let samples = across
+        .steps
+        .iter()
+        .filter_map(|step| Some((step.value.clone(), &step.groups.iter().find(is_group)?.histogram)));
     let curves = samples.filter(|(_, histogram)| !histogram.is_empty()).collect();
     let has = |measure: &Measure| {
         across.steps.iter().any(|step| group(step).is_some_and(|group| group.medians.contains_key(measure)))
     };
     let measures: Vec<Measure> = Measure::ALL.into_iter().filter(has).collect();
-    let is_overlay = is_overlay(across);
     let row = |step: &AcrossStep| {
         let medians = group(step).map(|group| group.medians).unwrap_or_default();
-        let cells = measures.iter().map(|measure| match (measure, medians.get(measure)) {
-            (_, None) => "-".to_owned(),
-            (Measure::Missed, Some(&median)) => share(median),
-            (_, Some(&median)) => format_ns(analysis::rounded_ns(median)),
-        });
+        let cells = measures.iter().map(|measure| median_cell(&medians, *measure));
         let compared = step.versus.iter().flat_map(|versus| &versus.groups);
         let change = compared.into_iter().find(|compared| compare::name(&compared.b) == name).map(|group| group.change);
         let (result, ink) = match change {
@@ -296,18 +296,57 @@ fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
             Some(Change::TooFewRounds) => ("too few rounds", Ink::Quiet),
             Some(Change::NotComparable) => ("not comparable", Ink::Quiet),
         };
-        let compared = |text: String| (!is_overlay).then_some(text);
-        let first = [Some(step.value.clone()), compared(step.rounds.to_string())].into_iter().flatten();
-        (first.chain(cells).chain(compared(result.to_owned())).collect(), ink)
+        let first = [step.value.clone(), step.rounds.to_string()];
+        (first.into_iter().chain(cells).chain([result.to_owned()]).collect(), ink)
     };
     let names = measures.iter().map(|measure| measure.name().to_owned());
-    let compared = |text: &str| (!is_overlay).then(|| text.to_owned());
-    let first = [Some(across.what.clone()), compared("rounds")].into_iter().flatten();
+    let first = [across.what.clone(), "rounds".to_owned()];
     AcrossTable {
-        headings: first.chain(names).chain(compared("against the one above")).collect(),
+        headings: first.into_iter().chain(names).chain(["against the one above".to_owned()]).collect(),
         rows: across.steps.iter().map(row).collect(),
         curves,
         name,
+    }
+}
+
+/// The median of a figure in a table; a dash if it is not known.
+fn median_cell(medians: &BTreeMap<Measure, f64>, measure: Measure) -> String {
+    match medians.get(&measure) {
+        None => "-".to_owned(),
+        Some(&median) if measure == Measure::Missed => share(median),
+        Some(&median) => format_ns(analysis::rounded_ns(median)),
+    }
+}
+
+/// One table of all groups of records that are shown together, a row each.
+fn overlay_table(across: &Across) -> AcrossTable<'_> {
+    let mut groups: Vec<(String, &AcrossGroup)> = Vec::new();
+    for step in &across.steps {
+        let file = step.value.rsplit('/').next().unwrap_or_default();
+        let record = file.strip_suffix(".punctual.json").unwrap_or(file);
+        for group in &step.groups {
+            let name = compare::name(&group.conditions);
+            let is_only = step.groups.len() == 1;
+            groups.push((if is_only { record.to_owned() } else { format!("{record}, {name}") }, group));
+        }
+    }
+    let has = |measure: &Measure| groups.iter().any(|(_, group)| group.medians.contains_key(measure));
+    let measures: Vec<Measure> = Measure::ALL.into_iter().filter(has).collect();
+    let row = |(name, group): &(String, &AcrossGroup)| {
+        let conditions = compare::name(&group.conditions);
+        let cells = measures.iter().map(|measure| median_cell(&group.medians, *measure));
+        ([name.clone()].into_iter().chain(cells).chain([conditions]).collect(), Ink::Plain)
+    };
+    let names = measures.iter().map(|measure| measure.name().to_owned());
+    AcrossTable {
+        name: "All records".to_owned(),
+        headings: [across.what.clone()].into_iter().chain(names).chain(["threads".to_owned()]).collect(),
+        rows: groups.iter().map(row).collect(),
+        curves: groups
+            .iter()
+            .filter(|(_, group)| !group.histogram.is_empty())
+            .map(|(name, group)| (name.clone(), &group.histogram))
+            .collect(),
     }
 }
 

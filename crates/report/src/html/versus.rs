@@ -141,7 +141,10 @@ pub fn render_across(of: &Across, command: &[String]) -> String {
             rows: table.rows.into_iter().map(|(cells, _)| Row::plain(cells)).collect(),
         },
         notes: Vec::new(),
-        charts: curves_of(index, &table.curves),
+        charts: curves_of(
+            index,
+            &table.curves.iter().map(|(name, histogram)| (name.as_str(), *histogram)).collect::<Vec<_>>(),
+        ),
         name: table.name,
     };
     let page = AcrossPage {
