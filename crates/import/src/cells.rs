@@ -42,9 +42,9 @@ impl Cells {
     pub fn overflow(&self, who: &str) -> Option<Caveat> {
         let end = self.end_ns.map(|end_ns| format!(", which ends at {} us", end_ns as f64 / 1e3)).unwrap_or_default();
         (self.beyond > 0).then(|| {
+            let samples = if self.beyond == 1 { "1 sample is".to_owned() } else { format!("{} samples are", self.beyond) };
             let text = format!(
-                "{who}: {} samples are beyond the last cell of the histogram{end}; only their number and the maximum are known",
-                self.beyond
+                "{who}: {samples} beyond the last cell of the histogram{end}; only their number and the maximum are known"
             );
             caveat("overflow", text)
         })
@@ -55,12 +55,7 @@ impl Cells {
 fn percentiles(figures: &mut Figures) {
     let (Some(histogram), Some(samples)) = (&figures.histogram, figures.samples) else { return };
     let percentile = |percent: f64| {
-        let rank = record::rank(samples, percent);
-        let mut seen = 0;
-        let (value_ns, _) = histogram.iter().find(|(_, count)| {
-            seen += count;
-            seen >= rank
-        })?;
+        let value_ns = histogram.percentile_among(samples, percent)?;
         Some(value_ns.min(figures.max_ns.unwrap_or(i64::MAX)))
     };
     (figures.p50_ns, figures.p99_ns) = (percentile(50.0), percentile(99.0));

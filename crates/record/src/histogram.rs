@@ -137,7 +137,13 @@ impl Histogram {
     /// than a thousandth.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<i64> {
-        let rank = rank(self.total, percent);
+        self.percentile_among(self.total, percent)
+    }
+
+    /// The percentile of `total` values, of which the largest ones may be missing here; `None` if it is one of those.
+    #[must_use]
+    pub fn percentile_among(&self, total: u64, percent: f64) -> Option<i64> {
+        let rank = rank(total, percent);
         let mut seen = 0;
         self.iter()
             .find(|&(_, count)| {

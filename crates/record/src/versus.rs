@@ -82,7 +82,7 @@ pub struct AcrossStep {
     pub rounds: u64,
     /// Figures of each group of threads.
     pub groups: Vec<AcrossGroup>,
-    /// Records that are no rounds.
+    /// Records left out of the comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
     /// The caveats of imported records, each once.
@@ -116,7 +116,7 @@ pub struct Side {
     pub judged: u64,
     /// True if it has published figures or those of another tool.
     pub is_published: bool,
-    /// Records that are no rounds, because their runs were not as requested or ended early.
+    /// Records left out of the comparison, because their runs were not as requested or ended early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
     /// The caveats of imported records, each once.
@@ -124,7 +124,7 @@ pub struct Side {
     pub caveats: Vec<Caveat>,
 }
 
-/// A record that is no round of its side.
+/// A record left out of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// The record.

@@ -169,7 +169,7 @@ fn doubts(sides: &[(&str, &Side)]) -> Vec<String> {
     all.into_iter().map(|(sentence, names)| format!("{}: {sentence}", names.join(" and "))).collect()
 }
 
-/// The records that are no rounds, by their reason.
+/// The records left out, by their reason.
 fn left_out(all: &[LeftOut]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for LeftOut { record, why } in all {
@@ -194,8 +194,7 @@ pub(crate) fn is_overlay(across: &Across) -> bool {
 /// How to read the tables across the values of a condition.
 pub(crate) fn across_lead(across: &Across) -> &'static str {
     if is_overlay(across) {
-        return "The figures of each record. Differences are not judged: `punctual compare` does so with several records of each \
-                side.";
+        return "The figures of each record. Differences are not judged: compare does so with several records of each side.";
     }
     "Medians of the rounds. Each value is compared with the one above, and the last one with the first; the intervals of all \
      comparisons together are right in 95 % of cases. Other conditions may differ, too: compare two of them with --full."
@@ -552,7 +551,7 @@ mod tests {
     }
 
     fn versus(effects: &[(Measure, MeasureEffect)]) -> Versus {
-        let effects: std::collections::BTreeMap<_, _> = effects.iter().cloned().collect();
+        let effects: BTreeMap<_, _> = effects.iter().cloned().collect();
         let change = Change::of_all(&effects.values().map(|effect| effect.change).collect::<Vec<_>>());
         let group = VersusGroup { effects, change, ..VersusGroup::default() };
         let records = vec!["a".to_owned(); 6];

@@ -365,11 +365,16 @@ fn an_imported_record_is_exported_with_its_figures() {
             ],
         ),
         (Format::Lava, &["punctual-valid unknown\n", "t0-max-latency unknown 632.000 us"]),
-        (Format::Prometheus, &["punctual_lateness_max_seconds{", "} 0.000632\n", "punctual_verdict{"]),
+        (
+            Format::Prometheus,
+            &["punctual_lateness_max_seconds{", "} 0.000632\n", ",quantile=\"0.99\"} 0.0000", "punctual_verdict{"],
+        ),
     ] {
         let text = text(format, &record);
         parts.iter().for_each(|part| assert!(text.contains(part), "{format:?}: {part:?} in {text}"));
     }
+    let page = text(Format::Html, &record);
+    assert!(page.contains("no curve, because samples beyond the last cell have no values"));
     let metrics = text(Format::Prometheus, &record);
     for unknown in ["punctual_valid", "punctual_complete", "punctual_missed_total", "duration_seconds", "spikes"] {
         assert!(!metrics.contains(unknown), "{unknown}: {metrics}");

@@ -113,9 +113,17 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
             let known = |(share, value): (&str, Option<i64>)| {
                 Some(([labels.clone(), vec![("quantile", share.to_owned())]].concat(), seconds(value?)))
             };
-            let shares = ["0.5", "0.9", "0.99", "0.999", "0.9999", "0.99999"];
+            let shares =
+                [("0.5", 50.0), ("0.9", 90.0), ("0.99", 99.0), ("0.999", 99.9), ("0.9999", 99.99), ("0.99999", 99.999)];
+            // An imported histogram may lack its longest samples, so that it is no corrected one.
+            let is_partial = series.corrected.is_empty();
+            let below = |percent: f64| series.raw.percentile_among(series.samples, percent).filter(|_| is_partial);
             let values = Summary::of(series).percentiles().map(|(_, value)| value);
-            shares.into_iter().zip(values).filter_map(known).collect::<Vec<_>>()
+            let values = shares
+                .into_iter()
+                .zip(values)
+                .map(|((share, percent), value)| (share, value.or_else(|| below(percent))));
+            values.filter_map(known).collect::<Vec<_>>()
         });
         let help = format!("Quantiles of the {title}, corrected for omitted deadlines where there are any.");
         let name = format!("punctual_{name}_quantile_seconds");

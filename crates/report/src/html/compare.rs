@@ -51,7 +51,12 @@ pub fn comparisons(record: &Record) -> Vec<ComparisonView<'_>> {
     record
         .against
         .iter()
-        .map(|of| ComparisonView { of, origin: origin(of), caveats: caveats(&of.caveats), pairs: pairs(of) })
+        .map(|of| ComparisonView {
+            of,
+            origin: origin(of),
+            caveats: caveats(&of.caveats).into_iter().chain(no_curves(of)).collect(),
+            pairs: pairs(of),
+        })
         .collect()
 }
 
@@ -83,8 +88,27 @@ pub fn published(record: &Record) -> Option<PublishedView> {
             rows: rows.iter().map(|row| Row::plain(cells(row))).collect(),
         },
         matrix: jitter_tables(record).into_iter().map(Table::of_jitter).collect(),
-        notes: published_notes(published),
+        notes: published_notes(published)
+            .into_iter()
+            .chain(published.figures.iter().filter_map(|figures| Some((name(figures), no_curve(figures)?.to_owned()))))
+            .collect(),
     })
+}
+
+/// Why figures with a histogram have no curve; `None` if they have one.
+fn no_curve(figures: &Figures) -> Option<&'static str> {
+    (figures.histogram.is_some() && figures.whole_histogram().is_none())
+        .then_some("no curve, because samples beyond the last cell have no values")
+}
+
+/// The compared figures without a curve, one sentence each.
+fn no_curves(of: &Comparison) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for theirs in of.pairs.iter().map(|pair| &pair.theirs) {
+        let sentence = no_curve(theirs).map(|why| format!("{}: {why}.", name(theirs)));
+        all.extend(sentence.filter(|sentence| !all.contains(sentence)));
+    }
+    all
 }
 
 /// Histograms of other records with their names, to draw as further curves. A histogram without all samples is left out.

@@ -54,14 +54,12 @@ pub fn of_sides(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String {
     let step = (x.hi - x.lo) / (x.to - x.from) * 0.5;
     let wanted = sides.iter().map(|(_, histogram)| histogram.iter().next_back().map_or(0, |(largest, _)| largest));
     let wanted: Vec<f64> = wanted.map(|largest| y.at(svg::decades(largest as f64, y.lo)) + 4.0).collect();
-    let names = svg::spread(&wanted, 15.0, y.to + 4.0, y.from);
     let mut body = String::new();
-    for ((hue, (name, histogram)), at) in sides.iter().enumerate().zip(names) {
+    for (hue, (name, histogram)) in sides.iter().enumerate() {
         let class = format!("h{} d{}", hue % HUES, hue % DASHES);
         curve(&mut body, (&class, ""), name, histogram, step, (x, y));
-        let left = number(x.to + 10.0);
-        let _ = write!(body, "<text x=\"{left}\" y=\"{}\">{}</text>", number(at), text::escape(name));
     }
+    names_of_sides(&mut body, sides, &wanted, x, y);
     Frame {
         id,
         title,
@@ -100,11 +98,11 @@ pub fn exceedance(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String
         let class = format!("h{} d{}", hue % HUES, hue % DASHES);
         let _ = write!(body, "<path class=\"line {class}\" data-n=\"{}\" d=\"{}\"/>", text::escape(name), path.d());
     }
-    for ((name, _), at) in sides.iter().zip(svg::spread(&ends, 15.0, y.to + 4.0, y.from)) {
-        let left = number(x.to + 10.0);
-        let _ = write!(body, "<text x=\"{left}\" y=\"{}\">{}</text>", number(at), text::escape(name));
-    }
-    let share = |at: i32| Tick { at: f64::from(at), label: format!("{}", 10f64.powi(at)) };
+    names_of_sides(&mut body, sides, &ends, x, y);
+    let share = |at: i32| {
+        let label = if at < -4 { format!("1e{at}") } else { 10f64.powi(at).to_string() };
+        Tick { at: f64::from(at), label }
+    };
     Frame {
         id,
         title,
@@ -352,6 +350,21 @@ fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
             let _ = write!(out, "<text x=\"{left}\" y=\"{top}\">{}</text>", text::escape(line));
         }
         out.push_str("</g>");
+    }
+}
+
+/// Draws the names of sides at the right, each near its height, with the parts that fit.
+fn names_of_sides(out: &mut String, sides: &[(&str, &Histogram)], wanted: &[f64], x: Axis, y: Axis) {
+    const LINE: f64 = 13.0;
+    let labels = in_margin(&sides.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let rows = labels.iter().map(Vec::len).max().unwrap_or(1) as f64;
+    let last = y.from - (rows - 1.0) * LINE;
+    let left = number(x.to + 10.0);
+    for (label, at) in labels.iter().zip(svg::spread(wanted, rows * LINE + 2.0, y.to + 4.0, last)) {
+        for (row, line) in label.iter().enumerate() {
+            let top = number(at + row as f64 * LINE);
+            let _ = write!(out, "<text x=\"{left}\" y=\"{top}\">{}</text>", text::escape(line));
+        }
     }
 }
 
