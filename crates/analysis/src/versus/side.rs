@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn the_tool_of_a_publication_is_that_of_its_figures() {
         let reference = crate::find_reference("vim3l-evl").unwrap();
-        assert_eq!(condition(&reference, "tool"), "latmus");
+        assert!(condition(&reference, "tool").starts_with("latmus, "), "{}", condition(&reference, "tool"));
         let measured = record::Tool { name: "punctual".to_owned(), version: "1".to_owned() };
         assert_eq!(condition(&Record { tool: measured, ..Record::default() }, "tool"), "punctual 1");
     }
