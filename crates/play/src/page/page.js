@@ -76,7 +76,7 @@ async function set(name, value) {
   sending = undefined;
 }
 
-const label = name => name.replace(/_(db|ms|dbu)$/, '').replaceAll('_', ' ');
+const label = name => name.replace(/_(db|dbu|hz|ms|s)$/, '').replaceAll('_', ' ');
 const make = (tag, properties = {}, ...children) => {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
@@ -178,13 +178,13 @@ function build(parameters) {
     const [group, key] = parameter.name.split('.');
     if (!panels.has(group)) {
       const row = make('div', { className: 'row' });
-      const head = make('div', { className: 'head' }, make('h2', { textContent: group }));
-      const panel = make('section', { className: 'panel', ariaLabel: group }, head, row);
+      const head = make('div', { className: 'head' }, make('h2', { textContent: label(group) }));
+      const panel = make('section', { className: 'panel', ariaLabel: label(group) }, head, row);
       panels.set(group, { panel, row });
       byId('panels').append(panel);
     }
     const { panel, row } = panels.get(group);
-    const box = KINDS[parameter.kind](parameter, label(key), group);
+    const box = KINDS[parameter.kind](parameter, label(key), label(group));
     if (key === 'on') panel.firstChild.append(box); else row.append(box);
     boxes.set(parameter.name, box);
     box.show(parameter.value);
