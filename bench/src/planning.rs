@@ -4,7 +4,7 @@
 use std::{fmt::Write, time::Instant};
 
 use campaign::{Cpus, ExpandOptions, Scenarios, expand, file, runner};
-use machine::{CpuList, Root};
+use machine::{CpuList, Isolation, Root};
 use record::{RoleResult, ScenarioResult};
 
 use crate::row::{Row, Unit};
@@ -65,7 +65,7 @@ fn plan_ns(text: &str) -> f64 {
 }
 
 fn plan(text: &str) -> Scenarios {
-    let cpus = Cpus { usable: (0..CPUS).collect(), isolated: CpuList::new() };
+    let cpus = Cpus { usable: (0..CPUS).collect(), isolated: CpuList::new(), isolation: Isolation::default() };
     let file = file::parse("matrix.toml", text).expect("the file is valid");
     expand(&file, &cpus, &ExpandOptions::default()).expect("the file fits every machine")
 }
