@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
         Err(mistakes) => return check_error(mistakes),
     };
     for (count, isolated) in [(1, 0..0), (2, 1..2), (4, 2..4)] {
-        let cpus = Cpus { usable: (0..count).collect(), isolated: isolated.collect() };
+        let cpus = Cpus { usable: (0..count).collect(), isolated: isolated.collect(), isolation: machine::Isolation::default() };
         match expand(&file, &cpus, &ExpandOptions::default()) {
             Ok(scenarios) => assert!(!scenarios.list.is_empty() && scenarios.planned_ns() > 0),
             Err(mistakes) => check_error(mistakes),
