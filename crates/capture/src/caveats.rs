@@ -280,8 +280,8 @@ fn steps(capture: &Capture) -> Vec<String> {
             }
             StepKind::ClockSet => format!("the clock of the capture was set back by {by} before frame {frame}"),
             StepKind::Silence => format!(
-                "no frame for {by} before frame {frame}, without a known loss: the clock of the capture was set, or the \
-                 talker paused"
+                "frame {frame} came {by} after its slot, and all later ones, too: the clock of the capture was set, or the talker \
+                 paused"
             ),
         }
     };

@@ -6,6 +6,7 @@ use crate::convert::nearest;
 use crate::fit::quantile;
 use crate::sequence::{Contained, Number, RESTARTED};
 use crate::states::States;
+use crate::track::SAME_PERIOD;
 
 /// The first extended number, so that earlier ones do not underflow.
 const FIRST: u64 = 1 << 32;
@@ -22,7 +23,7 @@ const BEHIND_MAX: u64 = 256;
 const SLOTS_APART: f64 = 32.0;
 /// After a silence of more than this many slots without as many lost frames, the talker continues with another phase.
 const PAUSE: f64 = 1024.0;
-/// The time for so many slots is exact within this part of it, and this many slots.
+/// The time for so many slots is exact within this part of it, until the period is fitted, and this many slots.
 const EXACT: f64 = 1e-3;
 const EXACT_SLOTS: f64 = 4.0;
 /// The error of the time must be at most this part of the frames after which the numbers start again. Otherwise, any time is
@@ -120,6 +121,15 @@ impl Counter {
         }
     }
 
+    /// Replaces the mean time between two frames, ns, by the one that was fitted to all frames, except for this relative error.
+    pub(crate) fn set_interval(&mut self, interval_ns: f64, error: f64) {
+        if let Kind::Numbers(numbers) = &mut self.kind
+            && (interval_ns / numbers.interval_ns - 1.0).abs() <= SAME_PERIOD
+        {
+            (numbers.interval_ns, numbers.interval_error) = (interval_ns, error);
+        }
+    }
+
     /// True if frames were lost where neither their numbers nor the time show how many.
     pub(crate) fn lost_unknown(&self) -> bool {
         matches!(&self.kind, Kind::Numbers(numbers) if numbers.lost_unknown)
@@ -171,6 +181,8 @@ pub(crate) struct Numbers {
     step: u64,
     /// Mean time between two frames, ns.
     interval_ns: f64,
+    /// Its possible relative error.
+    interval_error: f64,
     /// Ticks of the media clock between two frames of RTP; `None` if they are not the same for most frames.
     ticks: Option<u32>,
     newest: Option<Newest>,
@@ -259,6 +271,7 @@ impl Numbers {
             is_eight,
             step,
             interval_ns,
+            interval_error: EXACT,
             ticks: ticks(&frames, step),
             newest: None,
             lost_unknown: false,
@@ -359,7 +372,8 @@ impl Numbers {
             (ahead, times)
         });
         if let Some((ahead, None)) = ahead {
-            return self.after_silence(ahead, around, value);
+            let is_counted = self.counts_slots(self.slots_between(newest.at_ns, at_ns), around.frames);
+            return self.after_silence(ahead, around, value, is_counted);
         }
         let ahead = ahead.map(|(ahead, times)| ahead.saturating_add(times.unwrap_or(0).saturating_mul(around.frames)));
         match (ahead, behind) {
@@ -374,15 +388,18 @@ impl Numbers {
         }
     }
 
-    /// The number of frames from the newest one to this one, with this number, after a silence of unknown length: the numbers can
-    /// have started again any number of times. `None` if the talker started them again.
-    fn after_silence(&mut self, ahead: u64, around: Around, value: u64) -> Option<i64> {
+    /// The number of frames from the newest one to this one, with this number, after a long silence. If its slots are not
+    /// counted, the numbers can have started again any number of times. `None` if the talker started them again.
+    fn after_silence(&mut self, ahead: u64, around: Around, value: u64, is_counted: bool) -> Option<i64> {
         if ahead > continues_max(around) {
             if value < BEGINS_BELOW * self.step {
                 return None;
             }
             self.lost_unknown = true;
         }
+        self.lost_unknown |= !is_counted;
+        // After a silence, the newest number again is that of another frame.
+        let ahead = if ahead == 0 && !is_counted { around.frames } else { ahead };
         Some(ahead.cast_signed())
     }
 
@@ -397,19 +414,26 @@ impl Numbers {
     }
 
     /// The number of times that `ahead` frames, and so many times `frames`, passed, if exactly the time for them did. If it did
-    /// not, the talker paused. `None` if so much time passed that its error is a large part of `frames`.
+    /// not, the talker paused. `None` if the silence was so long that the numbers alone show that.
     fn times_by_clock(&self, newest: Newest, ahead: u64, frames: u64, at_ns: i64) -> Option<u64> {
         // The slot of the newest frame follows from an interval that can differ from the mean one, such as that within the
         // packets of a video frame. So at least half of the time must have passed since the frame itself.
         let since_newest = self.slots_between(newest.at_ns, at_ns);
         let exactly = |more: f64| {
             let times = (more / frames as f64).round();
-            let error = EXACT_SLOTS + EXACT * (more + ahead as f64);
+            let error = EXACT_SLOTS + self.interval_error * (more + ahead as f64);
             let is_exact = (more - times * frames as f64).abs() <= error && since_newest >= times * frames as f64 / 2.0;
             (times > 0.0 && is_exact).then(|| nearest(times).unsigned_abs())
         };
-        let is_known = EXACT * since_newest <= ERROR_MAX * frames as f64;
-        is_known.then(|| self.off_time(newest, ahead, at_ns).find_map(exactly).unwrap_or(0))
+        let is_counted = self.counts_slots(since_newest, frames);
+        let times = is_counted.then(|| self.off_time(newest, ahead, at_ns).find_map(exactly)).flatten();
+        let is_short = EXACT * since_newest <= ERROR_MAX * frames as f64;
+        times.or_else(|| is_short.then_some(0))
+    }
+
+    /// True if the time of so many slots shows how often the numbers started again, which they do after so many frames.
+    fn counts_slots(&self, slots: f64, frames: u64) -> bool {
+        self.interval_error * slots <= ERROR_MAX * frames as f64
     }
 
     /// The number of frames since the newest one by the time of the media; 0 if it is not that of whole frames. `None` if the

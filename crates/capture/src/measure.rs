@@ -142,7 +142,7 @@ struct Steps {
 }
 
 impl Measure {
-    pub(crate) fn new(reference: Reference) -> Self {
+    pub(crate) fn new(mut reference: Reference) -> Self {
         let nominal_ns = reference.nominal.ns;
         let part_of_period_ns = (nominal_ns / 100).max(TOLERANCE_MIN_NS);
         // The difference of two timestamps is wrong by less than their resolution. A resolution of 1 ns is exact.
@@ -153,6 +153,10 @@ impl Measure {
             Schedule::new(grid.period_ns, Some(grid.origin_ns), grid.offsets_ns.len().max(1)).with_period_error(
                 if grid.wander_ns.is_some() { 2.0 * grid.slope_error + grid.wander.rate_max() } else { 1.0 },
             );
+        let period_error = schedule.period_error;
+        if let Some(counter) = reference.counter.as_mut().filter(|_| reference.lateness_unknown.is_none()) {
+            counter.set_interval(grid.period_ns, period_error);
+        }
         let lateness = Lateness::new(grid.clone(), tolerance_ns.cast_signed());
         Self {
             tolerance_ns: tolerance_ns.cast_signed(),

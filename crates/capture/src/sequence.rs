@@ -29,8 +29,10 @@ const FOLLOWING_MAX: i64 = 32;
 const OVERTAKES: u64 = 32;
 /// Up to this many slots of silence, a continued 8-bit number means that no frame was lost.
 const SILENCE: f64 = 128.0;
-/// After this many slots, the error of the elapsed slots is a large part of 256, so that 8-bit numbers show nothing.
+/// After this many slots, a number that continues shows a pause, and one that does not shows a restart.
 const SILENCE_MAX: i64 = 16_000;
+/// With a larger error of the elapsed slots, which is a large part of 256, 8-bit numbers do not show how many frames were lost.
+const SILENCE_ERROR_MAX: f64 = WINDOW as f64 / 32.0;
 /// Most slots between a frame's time and its number, both from the frame before, if they agree.
 const APART_MAX: i64 = 2;
 /// A talker that restarts usually begins with 0. The first number that arrives is below this.
@@ -446,7 +448,7 @@ impl Sequence {
             // A talker that restarts does not set the clock of the capture.
             few(WINDOW / 2)
         } else if room > SILENCE_MAX && (ahead <= OVERTAKES || first.low >= BEGINS_BELOW) {
-            few(OVERTAKES + 1)
+            if self.counts_slots(room) { few(OVERTAKES + 1) } else { LostAtSet::Unknown }
         } else if ahead > 0 && (ahead.cast_signed() - room).unsigned_abs() <= ahead / 4 {
             LostAtSet::Ahead(ahead)
         } else {
@@ -497,13 +499,21 @@ impl Sequence {
     fn lost_in(&self, ahead: u64, room: i64) -> Option<u64> {
         let ahead = ahead.cast_signed();
         let lost = ahead + 256 * (room - ahead + 128).div_euclid(256).max(0);
-        (lost > 0 && room <= SILENCE_MAX && self.is_time_of(lost, room)).then_some(lost.unsigned_abs())
+        (lost > 0 && self.counts_slots(room) && self.is_time_of(lost, room)).then_some(lost.unsigned_abs())
+    }
+
+    /// True if the time of so many slots distinguishes the numbers of frames that have the same 8 bits.
+    #[inline]
+    fn counts_slots(&self, room: i64) -> bool {
+        room <= SILENCE_MAX || room as f64 * self.schedule.period_error <= SILENCE_ERROR_MAX
     }
 
     /// True if the time for so many lost frames has passed, and not much more, when the next frame came `room` slots late.
     #[inline]
     fn is_time_of(&self, lost: i64, room: i64) -> bool {
-        let error = floor(room as f64 * self.schedule.period_error) + self.schedule.uneven;
+        // In a long silence, the clocks can wander by more than the jitter of a frame.
+        let wander = i64::from(room > SILENCE_MAX);
+        let error = floor(room as f64 * self.schedule.period_error) + wander + self.schedule.uneven;
         (lost - error..=lost + 1 + error).contains(&room)
     }
 

@@ -693,7 +693,8 @@ fn losses_where_the_clock_is_set_back_are_no_restart() {
 /// of times.
 #[test]
 fn losses_are_unknown_if_the_time_shows_nothing() {
-    const HOUR: u64 = 3_600_000;
+    // Not a multiple of the frames after which any of the numbers start again.
+    const HOUR: u64 = 3_600_500;
     // The number of EtherCAT has 8 bits as that of AVTP, and RTP has the time of its media.
     let is_other = |name: &str| !name.starts_with("EtherCAT") && !name.starts_with("RTP");
     for (name, _, frame) in protocols().into_iter().filter(|(name, ..)| is_other(name)) {
@@ -718,4 +719,23 @@ fn losses_are_unknown_if_the_time_shows_nothing() {
         let capture = analysed(1, &frames, &OPTIONS).capture;
         assert_eq!((capture.lost, capture.restarts), (Some(0), Some(1)), "{name}");
     }
+}
+
+/// A cable is unplugged for so long that the numbers start again several times. The period is known from all other frames.
+#[test]
+fn long_losses_that_number_and_time_show_are_counted() {
+    for (name, _, frame) in protocols() {
+        for lost in [65_535, 65_536, 65_537, 160_005, 1_000_031] {
+            let slots = (0..5_000).chain(5_000 + lost..10_000 + lost);
+            let frames: Vec<Seen> = slots.map(|n| seen(n, frame(n))).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            let counts = (capture.lost, capture.losses, capture.duplicates, capture.restarts, capture.steps_total);
+            assert_eq!(counts, (Some(lost), Some(1), Some(0), Some(0), Some(0)), "{name}");
+        }
+    }
+    // After 50 minutes, the error of the time is more than a part of 256 frames.
+    let slots = (0..5_000).chain(3_005_000..3_010_000);
+    let frames: Vec<Seen> = slots.map(|n| seen(n, ethernet(0x88a4, &ethercat(n)))).collect();
+    let capture = analysed(1, &frames, &OPTIONS).capture;
+    assert_eq!((capture.lost, capture.duplicates, capture.restarts), (None, Some(0), Some(0)));
 }
