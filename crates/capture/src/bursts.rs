@@ -97,7 +97,9 @@ impl Gaps {
         sizes.sort_unstable();
         let usual = sizes.chunk_by(|a, b| a == b).max_by_key(|run| run.len())?;
         let frames = usual.first().filter(|_| is_most(usual.len(), sizes.len()));
-        Some(Bursts { frames: frames.and_then(|&frames| usize::try_from(frames).ok()), period_ns })
+        // Single frames are a stream with another period.
+        let bursts = Bursts { frames: frames.and_then(|&frames| usize::try_from(frames).ok()), period_ns };
+        (bursts.frames != Some(1)).then_some(bursts)
     }
 }
 

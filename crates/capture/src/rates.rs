@@ -1,5 +1,6 @@
 //! Samples the intervals between frames, to find a talker that changes its period or sends frames between the regular ones.
 
+use crate::convert::nearest;
 use crate::fit::quantile;
 
 /// Number of samples that are kept: at most so many, and about half as many in a long stream.
@@ -25,6 +26,13 @@ const LONGEST: f64 = 4.0;
 /// Medians of stamps that differ by at most so many of their resolution can be those of one period.
 const COARSE: f64 = 2.0;
 
+/// A frame that is late by more than so many intervals comes after a pause or in a stall.
+const PAUSE: f64 = 8.0;
+/// In the burst after a stall, frames are closer together than this part of the period.
+const BURST: f64 = 0.1;
+/// After a stall, frames catch up with at least this part of it.
+const CAUGHT_UP: f64 = 0.9;
+
 /// The mean of the two intervals before a frame: each second frame can be early or late.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
@@ -32,6 +40,8 @@ struct Sample {
     index: i64,
     at_ns: i64,
     interval_ns: f64,
+    /// The pauses before it, ns.
+    paused_ns: i64,
 }
 
 /// Samples of the intervals of a stream.
@@ -48,13 +58,17 @@ pub(crate) struct Rates {
     back_ns: i64,
     /// The frames that were lost there: their time is not known.
     lost_there: i64,
+    /// The approximate interval, and the sum of the pauses, ns.
+    interval_ns: f64,
+    paused_ns: i64,
 }
 
 /// Its index is not two before that of any frame.
 const NO_FRAME: (i64, i64) = (i64::MIN, i64::MIN);
 
-impl Default for Rates {
-    fn default() -> Self {
+impl Rates {
+    /// No samples of a stream whose interval is about `interval_ns`.
+    pub(crate) fn new(interval_ns: f64) -> Self {
         Self {
             samples: Vec::new(),
             mask: 0,
@@ -63,6 +77,8 @@ impl Default for Rates {
             last_but_one: NO_FRAME,
             back_ns: 0,
             lost_there: 0,
+            interval_ns,
+            paused_ns: 0,
         }
     }
 }
@@ -92,9 +108,21 @@ impl Rates {
             self.back_ns = self.back_ns.saturating_add(last_ns.saturating_sub(at_ns));
             let lost = index.saturating_sub(last_index).saturating_sub(1).max(0);
             self.lost_there = self.lost_there.saturating_add(lost);
+        } else if at_ns.saturating_sub(last_ns) as f64 > PAUSE * self.interval_ns {
+            self.add_pause(index.saturating_sub(last_index), at_ns.saturating_sub(last_ns));
         }
         if spread(index) & self.mask == 0 && index.wrapping_sub(before_index) == 2 {
-            self.keep(Sample { frame, index, at_ns, interval_ns: at_ns.saturating_sub(before_ns) as f64 / 2.0 });
+            let interval_ns = at_ns.saturating_sub(before_ns) as f64 / 2.0;
+            self.keep(Sample { frame, index, at_ns, interval_ns, paused_ns: self.paused_ns });
+        }
+    }
+
+    /// Adds the time between two frames that are so many intervals apart, if it is much longer than that.
+    #[cold]
+    fn add_pause(&mut self, frames: i64, ns: i64) {
+        let more_ns = ns as f64 - frames as f64 * self.interval_ns;
+        if self.last_but_one != NO_FRAME && more_ns > PAUSE * self.interval_ns {
+            self.paused_ns = self.paused_ns.saturating_add(nearest(more_ns));
         }
     }
 
@@ -156,8 +184,24 @@ impl Rates {
         // After a stall, frames catch up: their mean interval is the period.
         let (last, first) = (samples_before.last()?, samples_after.first()?);
         let border = (last.index, last.at_ns);
-        let mean_difference_ns = mean_ns(border, self.last)? - mean_ns(self.first?, border)?;
-        let is_mean = agrees(mean_difference_ns, before.error_ns + after.error_ns);
+        let (from, to) = (self.first?, self.last);
+        let mean_agrees = |paused_before_ns: i64, paused_after_ns: i64| {
+            let before_ns = mean_ns(from, (border.0, border.1.saturating_sub(paused_before_ns)));
+            let after_ns = mean_ns(border, (to.0, to.1.saturating_sub(paused_after_ns)));
+            let difference_ns = before_ns.zip(after_ns).map(|(before_ns, after_ns)| after_ns - before_ns);
+            difference_ns.is_some_and(|ns| agrees(ns, before.error_ns + after.error_ns))
+        };
+        // After a pause, a talker with another period does not catch up.
+        let [frames_before, frames_after] = [border.0.saturating_sub(from.0), to.0.saturating_sub(border.0)];
+        let [paused_before_ns, paused_after_ns] = [last.paused_ns, self.paused_ns.saturating_sub(last.paused_ns)];
+        let (shorter, longer, frames, paused_ns) = if difference_ns < 0.0 {
+            (after, before, frames_after, paused_after_ns)
+        } else {
+            (before, after, frames_before, paused_before_ns)
+        };
+        let caught_up = paused_ns > 0 && difference_ns.abs() * frames as f64 >= CAUGHT_UP * paused_ns as f64;
+        let resumes = !caught_up && shorter.ns >= BURST * longer.ns;
+        let is_mean = mean_agrees(0, 0) || resumes && mean_agrees(paused_before_ns, paused_after_ns);
         let change = Change { frame: first.frame, at_ns: first.at_ns, before_ns: before.ns, after_ns: after.ns };
         (is_usual && is_mean).then_some(change)
     }
@@ -222,7 +266,7 @@ mod tests {
 
     /// A stream whose intervals are 1 ms for so many frames, and then `after_ns`; each 50th frame is lost.
     fn stream(frames: u64, changes_at: u64, after_ns: i64) -> Rates {
-        let (mut rates, mut at_ns) = (Rates::default(), 0);
+        let (mut rates, mut at_ns) = (Rates::new(1e6), 0);
         for n in 0..frames {
             // A scatter of a few microseconds.
             let scatter_ns = (n * 7919 % 5000).cast_signed();

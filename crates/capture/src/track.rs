@@ -240,7 +240,7 @@ impl Slots {
             earliest: Earliest::default(),
             groups,
             gaps: Gaps::new(interval_ns),
-            rates: Rates::default(),
+            rates: Rates::new(interval_ns),
         }
     }
 

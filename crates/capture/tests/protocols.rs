@@ -624,6 +624,36 @@ fn a_change_of_the_period_is_found() {
     }
 }
 
+/// A stream of 1 ms whose talker pauses for `pause_ms` after 20,000 frames, and then sends so many frames each `after_us`.
+fn resumed(pause_ms: u64, frames: u64, after_us: u64, numbered: bool) -> Capture {
+    let frame = |n: u64| {
+        let payload = if numbered { rtp(n) } else { vec![7; 60] };
+        let after = n.checked_sub(20_000).map_or(0, |after| pause_ms * PERIOD_NS + after * after_us * 1_000);
+        let at_ns = BEGIN_NS + n.min(20_000) * PERIOD_NS + after + scatter(n).cast_unsigned();
+        Seen { at_ns, interface: 0, bytes: ethernet(0x0800, &ipv4(7000, &payload)) }
+    };
+    analysed(1, &(0..20_000 + frames).map(frame).collect::<Vec<_>>(), &OPTIONS).capture
+}
+
+#[test]
+fn a_change_of_the_period_after_a_pause_is_found() {
+    for numbered in [true, false] {
+        for (pause_ms, frames, after_us) in
+            [(60_000, 3_000, 500), (1_000, 3_000, 800), (1_000, 20_000, 1_100), (101, 3_000, 1_100), (1, 3_000, 4_000)]
+        {
+            let capture = resumed(pause_ms, frames, after_us, numbered);
+            let why = capture.lateness_unknown.as_deref().unwrap_or_default();
+            let context = format!("{pause_ms} {frames} {after_us} {numbered}: {why}");
+            assert!(why.starts_with("the talker changed its period from"), "{context}");
+            assert_eq!((capture.late, capture.skipped_slots), (None, None), "{context}");
+        }
+        // A pause without a change, and a stall whose frames catch up, slowly or at once.
+        assert_eq!(resumed(1_000, 3_000, 1_000, numbered).lateness_unknown, None, "{numbered}");
+        assert_eq!(resumed(600, 3_000, 800, numbered).lateness_unknown, None, "{numbered}");
+        assert_eq!(resumed(3_000, 2_000, 10, numbered).lateness_unknown, None, "{numbered}");
+    }
+}
+
 /// A period that the stream does not have gives neither a drift nor a reservation.
 #[test]
 fn a_given_period_that_differs_gives_no_drift() {
