@@ -17,6 +17,10 @@ const COUNTS: f64 = 0.5;
 const STEPS_MAX: u64 = 16;
 /// Largest part of consecutive frames that may have the same number.
 const REPEATED: f64 = 0.6;
+/// A copy of a frame, such as that of a second tap, comes at most so many frames later; with copies of all frames, at least this
+/// part of them are copies.
+const COPIED_WITHIN: usize = 64;
+const COPIED: f64 = 0.25;
 /// A frame at most this far behind the newest one is an earlier frame, as in [`crate::sequence`].
 const BEHIND_MAX: u64 = 256;
 /// The number of frames may differ from the slots that passed by this many, or by a quarter.
@@ -72,7 +76,8 @@ struct Suspended {
 impl Counter {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
     pub(crate) fn learn(frames: &[(Contained, i64)]) -> Option<Self> {
-        let kind = States::learn(frames).map(Kind::States).or_else(|| Numbers::learn(frames).map(Kind::Numbers))?;
+        let numbers = || Numbers::learn(frames).or_else(|| Numbers::learn(&without_copies(frames)?));
+        let kind = States::learn(frames).map(Kind::States).or_else(|| numbers().map(Kind::Numbers))?;
         Some(Self { kind, run: 0, runs: 0, suspended: None })
     }
 
@@ -344,7 +349,9 @@ impl Numbers {
     fn learn_values(&self, newest: Newest, value: u64, at_ns: i64) -> Option<u64> {
         let last = newest.value + self.step;
         // A usual rate comes first, because frames can be lost just before the numbers start again.
-        let rates = SAMPLES_A_SECOND.map(u64::from).into_iter().chain([last].into_iter().filter(|_| value == 0));
+        // The first number can also come again as a copy.
+        let is_end = value == 0 && last > COPIED_WITHIN as u64 * self.step;
+        let rates = SAMPLES_A_SECOND.map(u64::from).into_iter().chain(is_end.then_some(last));
         let fits = |rate: &u64| {
             let ahead = (rate + value).checked_sub(newest.value).and_then(|difference| self.frames_in(difference));
             ahead.is_some_and(|ahead| self.off_time(newest, ahead, at_ns).any(|slots| slots.abs() <= tolerance(ahead)))
@@ -463,6 +470,20 @@ impl Numbers {
         let since_newest = self.slots_between(newest.at_ns, at_ns);
         [since_newest, self.slots_since(newest, at_ns)].into_iter().map(move |slots| slots - ahead as f64)
     }
+}
+
+/// These frames without those whose number one of the frames just before has, if they are a large part, but not most of them.
+fn without_copies(frames: &[(Contained, i64)]) -> Option<Vec<(Contained, i64)>> {
+    let value = |number: Contained| if let Contained::Candidate(count) = number { Some(count.value) } else { None };
+    let mut kept: Vec<(Contained, i64)> = Vec::with_capacity(frames.len());
+    for &(number, at_ns) in frames {
+        let is_copy = |&(other, _): &(Contained, i64)| value(number).is_some() && value(other) == value(number);
+        if !kept.iter().rev().take(COPIED_WITHIN).any(is_copy) {
+            kept.push((number, at_ns));
+        }
+    }
+    let part = (frames.len() - kept.len()) as f64 / frames.len().max(1) as f64;
+    (COPIED..=REPEATED).contains(&part).then_some(kept)
 }
 
 /// The number of values that a talker uses, if its numbers start again below the largest of their field: the one after which

@@ -417,7 +417,7 @@ impl Sequence {
             Some(self.next.saturating_add(lost))
         } else if ahead == 0 || is_close && room <= SILENCE_MAX {
             Some(self.next.saturating_add(ahead))
-        } else if continued {
+        } else if continued || self.are_last_copies(first, &rest) {
             Some(self.behind(ahead))
         } else {
             None
@@ -437,6 +437,15 @@ impl Sequence {
             }
         }
         rest.into_iter().for_each(|held| self.add_eight(held, place));
+    }
+
+    /// True if the stream ends with these frames, and copies of them were the newest ones: too few for a restart.
+    fn are_last_copies(&self, first: Held, rest: &[Held]) -> bool {
+        let is_copy = |held: &Held| {
+            let ahead = self.ahead(*held);
+            WINDOW - ahead <= OVERTAKES && self.is_seen(self.behind(ahead))
+        };
+        rest.len() + 1 < LOOKAHEAD && is_copy(&first) && rest.iter().all(is_copy)
     }
 
     /// The frames lost before `first`, if it and `rest` continue the numbers on a clock that was set; `None` if they do not,

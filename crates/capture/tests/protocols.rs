@@ -769,3 +769,27 @@ fn long_losses_that_number_and_time_show_are_counted() {
     let capture = analysed(1, &frames, &OPTIONS).capture;
     assert_eq!((capture.lost, capture.duplicates, capture.restarts), (None, Some(0), Some(0)));
 }
+
+/// The copies of a second tap come later, so that the numbers of consecutive frames alternate.
+#[test]
+fn later_copies_are_duplicates() {
+    let avtp = |n: u64| {
+        let header = [2, 0x80, n as u8, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 0x50, 2, 32, 0, 48, 0, 0];
+        ethernet(0x22f0, &[&header[..], &[0; 48]].concat())
+    };
+    let all =
+        protocols().into_iter().map(|(name, _, frame)| (name, frame)).chain([("AVTP", avtp as fn(u64) -> Vec<u8>)]);
+    for (name, frame) in all {
+        // 16 earlier numbers of 8 bits at the end are a restart.
+        let longest = if name == "AVTP" || name == "EtherCAT" { 14_400_000 } else { 26_400_000 };
+        for delay in [400_000, 1_400_000, 2_400_000, 8_400_000, longest] {
+            let later = |n: u64| Seen { at_ns: seen(n, Vec::new()).at_ns + delay, ..seen(n, frame(n)) };
+            let sent = |n: &u64| *n != 3_000;
+            let mut frames: Vec<Seen> = (0..5_000).filter(sent).flat_map(|n| [seen(n, frame(n)), later(n)]).collect();
+            frames.sort_by_key(|seen| seen.at_ns);
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            let counts = (capture.lost, capture.duplicates, capture.restarts, capture.reordered, capture.late);
+            assert_eq!(counts, (Some(1), Some(4_999), Some(0), Some(0), Some(0)), "{name} {delay}");
+        }
+    }
+}
