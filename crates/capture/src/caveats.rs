@@ -188,11 +188,13 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
             "wander",
             format!(
                 "the earliest frames deviate by up to {wander} from a regular grid: the clocks wandered, or the stream \
-                was late for long; shorter pieces show which (editcap -i 60)"
+                was late for long; pieces in which the clocks keep one rate show which, e.g. of 5 s (editcap -i 5)"
             ),
         );
     }
-    let followed_ns = capture.period.followed_ns.filter(|_| capture.lateness_unknown.is_none());
+    // A constant rate makes a slow pattern of coarse stamps.
+    let coarse_ns = 2.0 * capture.resolution_ns as f64;
+    let followed_ns = capture.period.followed_ns.filter(|&ns| capture.lateness_unknown.is_none() && ns > coarse_ns);
     if let Some(followed) = followed_ns.map(|ns| format_ns(nearest(ns))) {
         add(
             "wander",

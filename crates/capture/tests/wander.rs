@@ -147,3 +147,19 @@ fn a_long_silence_is_no_wander() {
         assert_eq!(found.period.followed_ns, None, "{seed} {silence_s}");
     }
 }
+
+/// A constant rate makes a slow pattern of coarse stamps, which is not that of a clock.
+#[test]
+fn coarse_stamps_are_no_wander() {
+    for resolution_ns in [10_000, 30_000, 100_000] {
+        for tenths_of_ppm in (-300..300).step_by(23) {
+            let at_ns = |n: u64| {
+                let at_ns = n as i64 * (PERIOD_NS * 10 + tenths_of_ppm) / 10 + scatter(n);
+                at_ns.div_euclid(resolution_ns) * resolution_ns
+            };
+            let found = analysed(&stream(30, u64::MAX, at_ns));
+            let wander = found.caveats.iter().find(|caveat| caveat.kind == "wander");
+            assert_eq!(wander, None, "{resolution_ns} {tenths_of_ppm}");
+        }
+    }
+}
