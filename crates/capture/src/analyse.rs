@@ -266,6 +266,7 @@ fn reference(
         resolution_ns,
         lateness_unknown,
         changes_state: tracked.changes_state,
+        bursts_differ: tracked.bursts.is_some_and(|bursts| bursts.frames.is_none()),
         counter: tracked.counter,
         skips_many: skips == Skips::Found,
         grid,

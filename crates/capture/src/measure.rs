@@ -60,6 +60,8 @@ pub(crate) struct Reference {
     pub(crate) clock: Option<CaptureClock>,
     /// True if the talker repeats frames of a new state at growing intervals.
     pub(crate) changes_state: bool,
+    /// True if the frames are sent in bursts of different lengths.
+    pub(crate) bursts_differ: bool,
     /// True if the talker skips many slots of a grid that has one phase for the whole stream.
     pub(crate) skips_many: bool,
 }
@@ -258,7 +260,11 @@ impl Measure {
         }
         let surplus = sequence.surplus + lateness.surplus;
         let lost_unknown = sequence.lost_unknown || reference.counter.as_ref().is_some_and(Counter::lost_unknown);
-        let by_number = |count: u64| (!lost_unknown).then_some(count);
+        // In bursts of different lengths, the time does not show which of the frames with the same 8 bits came.
+        let unexpected = sequence.lost + sequence.reordered + sequence.too_late + sequence.restarts;
+        let is_ambiguous = reference.bursts_differ && sequence.is_eight && unexpected > 0;
+        let by_number = |count: u64| (!lost_unknown && !is_ambiguous).then_some(count);
+        let by_order = |count: u64| (!is_ambiguous).then_some(count);
         let resolution_ns = reference.resolution_ns;
         let first_ns = self.first_ns.unwrap_or(0);
         let series = Series {
@@ -301,10 +307,10 @@ impl Measure {
             lost: by_number(sequence.lost),
             losses: by_number(sequence.losses),
             longest_loss: by_number(sequence.longest_loss),
-            duplicates: Some(sequence.duplicates),
-            reordered: Some(sequence.reordered),
-            too_late: Some(sequence.too_late),
-            restarts: Some(sequence.restarts),
+            duplicates: by_order(sequence.duplicates),
+            reordered: by_order(sequence.reordered),
+            too_late: by_order(sequence.too_late),
+            restarts: by_order(sequence.restarts),
             surplus: Some(surplus),
             unnumbered: sequence.aside,
             expired: expired.until_ns.map(|_| expired.count),

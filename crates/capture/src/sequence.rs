@@ -148,6 +148,8 @@ impl Gap {
 pub(crate) struct Sequence {
     pub(crate) schedule: Schedule,
     begun: bool,
+    /// True if the first number has 8 bits.
+    pub(crate) is_eight: bool,
     next: u64,
     /// Bit `number % WINDOW`, see [`position`]: that frame was seen. Frames before the first one count as seen.
     seen: [u64; WORDS],
@@ -187,6 +189,7 @@ impl Sequence {
         Self {
             schedule,
             begun: false,
+            is_eight: false,
             next: 0,
             seen: [u64::MAX; WORDS],
             run: None,
@@ -341,6 +344,7 @@ impl Sequence {
     #[inline(always)]
     fn add_eight(&mut self, held: Held, place: &mut impl FnMut(Placed)) {
         if !self.begun {
+            self.is_eight = true;
             self.assign(held.frame, held.at_ns, FIRST | u64::from(held.low), false, place);
         } else if self.held.is_empty() && self.is_expected(held) {
             self.append(held.frame, held.at_ns, place);

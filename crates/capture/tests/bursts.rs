@@ -143,3 +143,26 @@ fn regular_stalls_are_no_bursts() {
     assert_eq!((capture.lateness_unknown, capture.frames_per_period), (None, 1));
     assert_eq!((capture.late, capture.skipped_slots, capture.lost), (Some(6 * 120), Some(0), Some(0)));
 }
+
+/// Compressed video in AVTP: the time does not show which frames with the same 8 bits came.
+#[test]
+fn faults_by_8_bit_numbers_are_unknown_in_bursts_of_different_lengths() {
+    let random = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let counts = |is_lost: &dyn Fn(u64) -> bool| {
+        let (mut talker, mut frames, mut n) = (Talker::plain(1), Vec::new(), 0);
+        for video_frame in 0..900 {
+            let length = 4 + random(video_frame) % 37;
+            for packet in 0..length {
+                let at_ns = (video_frame * 33_366_700 + packet * 20_000) as i64 + scatter(n);
+                frames.extend((!is_lost(n)).then(|| talker.seen(n, at_ns)));
+                n += 1;
+            }
+        }
+        let capture = analysed(&frames);
+        let why = capture.lateness_unknown.unwrap_or_default();
+        assert!(why.contains("bursts of different lengths"), "{why}");
+        [capture.lost, capture.restarts, capture.reordered, capture.duplicates]
+    };
+    assert_eq!(counts(&|n| n % 1_000 == 999), [None; 4]);
+    assert_eq!(counts(&|_| false), [Some(0); 4]);
+}

@@ -308,6 +308,11 @@ fn of_capture(capture: &Capture) -> String {
                 skipped_slots.map_or_else(String::new, |slots| format!(", {} skipped", counted(slots, "slot")));
             format!("{} lost{skipped}, {}", grouped(lost), counted(duplicates, "duplicate"))
         }
+        None if capture.is_numbered() => {
+            let skipped =
+                skipped_slots.map_or_else(String::new, |slots| format!(", {} skipped", counted(slots, "slot")));
+            format!("losses not known (the numbers do not show them){skipped}")
+        }
         None => match skipped_slots {
             Some(slots) => {
                 let slots = counted(slots, "slot");
@@ -322,6 +327,24 @@ fn of_capture(capture: &Capture) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use record::NumberedBy;
+
+    #[test]
+    fn unknown_losses_of_numbered_frames_are_not_those_without_numbers() {
+        let of = |numbered_by| {
+            of_capture(&Capture {
+                frames: 9,
+                skipped_slots: Some(3),
+                lost: None,
+                duplicates: None,
+                numbered_by,
+                ..Capture::default()
+            })
+        };
+        let numbered = of(NumberedBy::Avtp);
+        assert!(numbered.contains("losses not known (the numbers do not show them), 3 slots skipped"), "{numbered}");
+        assert!(of(NumberedBy::Nothing).contains("the frames have no numbers"));
+    }
 
     #[test]
     fn the_ladder_says_first_what_is_worst_unless_a_use_holds() {

@@ -68,6 +68,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     keys.extend(first("largest gap", &capture.worst_gaps));
     let detail = match capture.duplicates {
         Some(duplicates) => counted(duplicates, "duplicate"),
+        None if capture.is_numbered() => "the numbers do not show them".to_owned(),
         None => "the frames have no numbers".to_owned(),
     };
     keys.push(Key { label: "lost", value: known(capture.lost), detail });
