@@ -123,8 +123,8 @@ fn only_what_is_smooth_and_slow_is_followed() {
     let noisy = |n: u64| n as i64 * PERIOD_NS + scatter(n / 1_300) * 100 + scatter(n);
     assert_eq!(analysed(&stream(100, 999, noisy)).capture.period.followed_ns, None);
     let grows = |n: u64| {
-        let grown = n.clamp(40 * SECOND, 45 * SECOND) - n.clamp(45 * SECOND, 50 * SECOND);
-        at_ns(n, |_| 0.0) + (grown as i64 + 5 * SECOND as i64) * 20
+        let clamped = |from: u64, to: u64| n.clamp(from * SECOND, to * SECOND) as i64;
+        at_ns(n, |_| 0.0) + (clamped(40, 45) - clamped(45, 50) + 5 * SECOND as i64) * 20
     };
     let capture = analysed(&stream(100, 999, grows)).capture;
     assert_eq!((capture.period.followed_ns, capture.late), (None, None));
