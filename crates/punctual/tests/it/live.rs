@@ -196,7 +196,7 @@ fn the_keys_explain_pause_and_finish() {
     let Some(mut session) = Session::start(SIZES[0], "xterm", "1h") else { return };
     wait_until("the keys are shown", || session.output().contains("q finish now"));
     session.press(b"?");
-    wait_until("the view is explained", || session.output().contains("the largest lateness of this phase"));
+    wait_until("the view is explained", || session.output().contains("the largest of this phase"));
     session.press(b"p");
     wait_until("the view is paused", || session.output().contains("p continue (paused)"));
     let paused = session.output().len();
