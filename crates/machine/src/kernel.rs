@@ -204,13 +204,13 @@ impl Default for Isolation {
 }
 
 impl Isolation {
-    /// Those of a kernel of this release, whose configuration is not known.
+    /// The arguments of a kernel of this release, if its configuration is not known.
     #[must_use]
     pub fn of_release(release: &str) -> Self {
         Self::of(Some(release), None)
     }
 
-    /// Those of the kernel of this machine.
+    /// The arguments of the kernel of this machine.
     #[must_use]
     pub fn read(root: &Root) -> Self {
         let release = root.read("proc/sys/kernel/osrelease");
@@ -258,10 +258,11 @@ impl Isolation {
     /// The arguments for these CPUs as a remedy: ``kernel arguments: `isolcpus=...` ``.
     #[must_use]
     pub fn remedy(self, cpus: &CpuList) -> String {
-        match &*self.arguments(cpus) {
-            "" => "use a kernel built with CONFIG_CPU_ISOLATION=y: this one cannot isolate CPUs at boot".to_owned(),
-            arguments => format!("kernel arguments: `{arguments}`"),
+        // The others alone isolate no CPU.
+        if !self.has_isolcpus {
+            return "use a kernel built with CONFIG_CPU_ISOLATION=y: this one cannot isolate CPUs at boot".to_owned();
         }
+        format!("kernel arguments: `{}`", self.arguments(cpus))
     }
 }
 

@@ -215,6 +215,12 @@ fn cpus_without_a_tick_are_isolated_as_a_whole() {
     assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=1 nohz_full=1 rcu_nocbs=1`");
     put(&root, &tickless, "\n");
     assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=3 nohz_full=3 rcu_nocbs=3`");
+    put(&root, "boot/config-5.4.0", "CONFIG_RCU_NOCB_CPU=y\n");
+    let remedy = finding(&root, "cpu.isolated").remedy;
+    assert!(
+        remedy.starts_with("use a kernel built with CONFIG_CPU_ISOLATION=y"),
+        "rcu_nocbs isolates no CPU: {remedy}"
+    );
 }
 
 /// While it leaves ASPM to the firmware, the kernel answers `Operation not permitted` to each policy.
