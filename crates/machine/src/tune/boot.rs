@@ -1,5 +1,8 @@
 //! Arguments of the kernel. They are never written: a mistake in them can keep a machine from booting.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::RefCell;
 
 use serde::Serialize;
@@ -38,17 +41,16 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
         return None;
     }
     let mut boot = steps_for(root, arguments.join(" "));
+    let mut notes = Vec::new();
     let lacking = Isolation::read(root).lacking();
     if !lacking.is_empty() {
-        let place = boot.steps.len() - 1;
-        let text = format!("not printed, because this kernel does not have them: {}", lacking.join(", "));
-        boot.steps.insert(place, text);
+        notes.push(format!("not printed, because this kernel does not have them: {}", lacking.join(", ")));
     }
     if cpus.contains(0) && boot.arguments.contains("isolcpus=") {
-        let reboot = boot.steps.len() - 1;
-        boot.steps
-            .insert(reboot, "CPU 0 keeps its tick: the kernel keeps the time on the CPU that it boots on".to_owned());
+        notes.push("CPU 0 keeps its tick: the kernel keeps the time on the CPU that it boots on".to_owned());
     }
+    let reboot = boot.steps.len() - 1;
+    boot.steps.splice(reboot..reboot, notes);
     Some(boot)
 }
 
@@ -215,11 +217,14 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         return Some(("GRUB", vec![format!("sudo grubby --update-kernel=ALL --args=\"{arguments}\"")]));
     }
     root.exists(GRUB).then(|| {
-        let update = match () {
-            () if root.exists("usr/sbin/update-grub") => "sudo update-grub",
-            () if root.exists("boot/grub2") => "sudo grub2-mkconfig -o /boot/grub2/grub.cfg",
-            () if root.exists("boot/grub") => "sudo grub-mkconfig -o /boot/grub/grub.cfg",
-            () => "sudo update-grub",
+        let update = if root.exists("usr/sbin/update-grub") {
+            "sudo update-grub"
+        } else if root.exists("boot/grub2") {
+            "sudo grub2-mkconfig -o /boot/grub2/grub.cfg"
+        } else if root.exists("boot/grub") {
+            "sudo grub-mkconfig -o /boot/grub/grub.cfg"
+        } else {
+            "sudo update-grub"
         };
         let mut steps = grub_variables(root, added);
         // The entries have their own arguments, which making the configuration again does not change.
@@ -237,10 +242,9 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
 
 /// The file with the arguments that the firmware of a Raspberry Pi reads: `config.txt` can name another one, and a folder.
 fn pi_command_line(root: &Root) -> Option<String> {
-    let folder = ["boot/firmware", "boot"].into_iter().find(|folder| root.exists(&format!("{folder}/config.txt")));
-    let folder = folder.or_else(|| {
-        ["boot/firmware", "boot"].into_iter().find(|folder| root.exists(&format!("{folder}/cmdline.txt")))
-    })?;
+    const FOLDERS: [&str; 2] = ["boot/firmware", "boot"];
+    let with = |name: &str| FOLDERS.into_iter().find(|folder| root.exists(&format!("{folder}/{name}")));
+    let folder = with("config.txt").or_else(|| with("cmdline.txt"))?;
     let config = root.read(&format!("{folder}/config.txt")).unwrap_or_default();
     let option = |name: &str| {
         let mut values = config.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
@@ -254,9 +258,9 @@ fn pi_command_line(root: &Root) -> Option<String> {
 
 /// Options of a command that removes an argument, and adds one.
 type Options = [&'static str; 2];
-/// Those of rpm-ostree.
+/// The options of rpm-ostree.
 const OSTREE: Options = ["--delete-if-present=", "--append-if-missing="];
-/// Those of kernelstub of Pop!_OS.
+/// The options of kernelstub, for Pop!_OS.
 const KERNELSTUB: Options = ["-d ", "-a "];
 
 /// The command that removes the arguments which others replace, and adds these.
@@ -289,17 +293,19 @@ const UNIFIED: &str = "sudo mkinitcpio -P";
 
 /// The command that writes the arguments of `/etc/kernel/cmdline` to the boot entries or images.
 fn update_of_entries(root: &Root) -> &'static str {
-    match () {
-        () if makes_unified_images(root) => UNIFIED,
-        () if root.exists("usr/bin/sdbootutil") => "sudo sdbootutil update-all-entries",
-        () => "sudo kernel-install add \"$(uname -r)\" \"/lib/modules/$(uname -r)/vmlinuz\"",
+    if makes_unified_images(root) {
+        UNIFIED
+    } else if root.exists("usr/bin/sdbootutil") {
+        "sudo sdbootutil update-all-entries"
+    } else {
+        "sudo kernel-install add \"$(uname -r)\" \"/lib/modules/$(uname -r)/vmlinuz\""
     }
 }
 
 /// The new line of a file with one line of arguments.
 fn one_line(root: &Root, path: &str, added: &[&str]) -> String {
     let text = root.read(path).unwrap_or_default();
-    // What reads such a file ignores later lines.
+    // Boot loaders ignore later lines of such a file.
     changed(&format!("the one line of /{path}"), text.lines().next().unwrap_or_default(), added, str::to_owned)
 }
 
@@ -383,12 +389,11 @@ pub(crate) fn known_boot_lines(path: &str, text: &str, clean: impl Fn(&str) -> S
             return Some(format!("{key}={}\n", clean(rest)));
         }
         let is = |known: &[&str]| known.iter().any(|known| keyword.eq_ignore_ascii_case(known));
-        match () {
-            () if is(&["append", "options"]) => Some(format!("{keyword} {}\n", clean(words))),
-            // The names of entries of extlinux, and of the one that boots.
-            () if path == EXTLINUX && is(&["default", "label"]) => Some(format!("{line}\n")),
-            () => None,
+        if is(&["append", "options"]) {
+            return Some(format!("{keyword} {}\n", clean(words)));
         }
+        // The names of entries of extlinux, and of the one that boots.
+        (path == EXTLINUX && is(&["default", "label"])).then(|| format!("{line}\n"))
     };
     joined(text).lines().filter_map(known).collect()
 }
@@ -625,375 +630,4 @@ fn after_equals(root: &Root, path: &str, name: &str, added: &[&str]) -> String {
     let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
     let value = values.next_back().unwrap_or_default();
     changed(&format!("in /{path}"), value, added, |line| format!("{name}={line}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    fn steps(files: &[(&str, &str)]) -> (Option<&'static str>, Vec<String>) {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Root::at(folder.path());
-        for (path, text) in [("sys/devices/system/cpu/online", "0-3")].iter().chain(files) {
-            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
-            fs::write(root.path(path), text).unwrap();
-        }
-        let boot = boot(&root, &"2-3".parse().unwrap()).unwrap();
-        assert!(boot.steps.last().unwrap().contains("punctual check"));
-        (boot.loader, boot.steps[..boot.steps.len() - 1].to_vec())
-    }
-
-    const ALL: &str = "isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=2-3 irqaffinity=0-1";
-
-    #[test]
-    fn each_boot_loader_has_its_line() {
-        let line = |files: &[(&str, &str)]| {
-            let (loader, steps) = steps(files);
-            (loader.unwrap_or("none"), steps.join(" | "))
-        };
-        let grub =
-            ("etc/default/grub", "# GRUB_CMDLINE_LINUX_DEFAULT=\"x\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet splash\"\n");
-        assert_eq!(
-            line(&[grub]),
-            (
-                "GRUB",
-                format!("in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet splash {ALL}\" | sudo update-grub")
-            )
-        );
-        assert!(
-            line(&[grub, ("boot/grub2/grub.cfg", "")]).1.ends_with("| sudo grub2-mkconfig -o /boot/grub2/grub.cfg")
-        );
-        let pi =
-            [("proc/device-tree/model", "Raspberry Pi 5 Model B"), ("boot/firmware/cmdline.txt", "root=/dev/sda rw\n")];
-        let expected = format!("the one line of /boot/firmware/cmdline.txt: root=/dev/sda rw {ALL}");
-        assert_eq!(line(&pi), ("Raspberry Pi firmware", expected));
-        let armbian = [("boot/armbianEnv.txt", "verbosity=1\nextraargs=net.ifnames=0\n")];
-        assert_eq!(line(&armbian), ("U-Boot", format!("in /boot/armbianEnv.txt: extraargs=net.ifnames=0 {ALL}")));
-        assert_eq!(line(&[("boot/extlinux/extlinux.conf", "")]).0, "extlinux");
-        let menu = [("boot/extlinux/extlinux.conf", ""), ("etc/default/u-boot", "")];
-        assert!(line(&menu).1.contains(&format!("U_BOOT_PARAMETERS=\"{ALL}\" | sudo u-boot-update")));
-        assert!(line(&[("etc/fw_env.config", "")]).1.starts_with("sudo sh -c 'old=$(fw_printenv -n bootargs)"));
-        let systemd = line(&[("boot/loader/loader.conf", ""), ("etc/kernel/cmdline", "rw")]);
-        assert!(
-            systemd.0 == "systemd-boot"
-                && systemd.1.starts_with(&format!("the one line of /etc/kernel/cmdline: rw {ALL}"))
-        );
-        assert!(line(&[("usr/sbin/grubby", ""), grub]).1.starts_with("sudo grubby --update-kernel=ALL"));
-        assert_eq!(line(&[]), ("none", format!("add to the kernel's arguments in your boot loader: {ALL}")));
-    }
-
-    #[test]
-    fn cores_that_other_work_shares_are_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Root::at(folder.path());
-        let put = |path: &str, text: &str| {
-            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
-            fs::write(root.path(path), text).unwrap();
-        };
-        put("sys/devices/system/cpu/online", "0-7");
-        for cpu in 0..8 {
-            let (one, other) = (cpu % 4, cpu % 4 + 4);
-            put(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), &format!("{one},{other}"));
-        }
-        let steps = |cpus: &str| by_hand(&root, &cpus.parse().unwrap());
-        assert_eq!(
-            steps("2"),
-            [
-                "work on CPU 6 delays CPU 2, which share a core (SMT): keep it idle, or until the next boot: echo 0 | sudo \
-              tee /sys/devices/system/cpu/cpu6/online   # undo: echo 1"
-            ]
-        );
-        assert_eq!(steps("2,6"), ["CPUs 2,6 share one core, so each delays the other: use only one of them"]);
-        assert_eq!(steps("2-3").len(), 2);
-        put("sys/devices/system/cpu/online", "0-5");
-        assert!(steps("2-3").is_empty() && steps("").is_empty(), "the siblings are offline");
-    }
-
-    #[test]
-    fn arguments_in_force_are_left_out() {
-        let running = "quiet isolcpus=1 nohz_full=2-3 irqaffinity=0-1 rcu_nocbs=1 isolcpus=1";
-        let (_, steps) = steps(&[("proc/cmdline", running)]);
-        assert_eq!(
-            steps,
-            ["add to the kernel's arguments in your boot loader, in place of isolcpus=1: \
-                 isolcpus=managed_irq,domain,2-3"]
-        );
-    }
-
-    /// The running kernel has the arguments, but the next boot would not.
-    #[test]
-    fn values_that_the_next_boot_would_change_are_replaced() {
-        let running = ("proc/cmdline", "isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3");
-        let grub = ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"isolcpus=1 nohz_full=3,2 quiet\"\n");
-        assert_eq!(
-            steps(&[running, grub]).1[0],
-            "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"nohz_full=3,2 quiet irqaffinity=0-1 \
-             isolcpus=managed_irq,domain,2-3\""
-        );
-    }
-
-    /// Each line has each argument once, with the new value; others keep their order and quotes.
-    #[test]
-    fn earlier_values_are_replaced() {
-        const OLD: &str =
-            "isolcpus=1 console=tty0 nohz_full=1 dyndbg=\"file x +p\" console=ttyS0 irqaffinity=0 rcu_nocbs=1";
-        let new = format!("console=tty0 dyndbg=\"file x +p\" console=ttyS0 {ALL}");
-        let printed = |files: &[(&str, &str)]| steps(files).1.join("\n");
-        let single = format!("GRUB_CMDLINE_LINUX_DEFAULT='{OLD}' # mine\n");
-        assert!(printed(&[("etc/default/grub", &single)]).contains(&format!("GRUB_CMDLINE_LINUX_DEFAULT='{new}'\n")));
-        let escape = |text: &str| text.replace('"', "\\\"");
-        let double =
-            format!("GRUB_CMDLINE_LINUX=\"a=1 nohz_full=0\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"{}\"\n", escape(OLD));
-        assert_eq!(
-            printed(&[("etc/default/grub", &double)]),
-            format!(
-                "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"{}\"\nin /etc/default/grub: \
-                 GRUB_CMDLINE_LINUX=\"a=1\"\nsudo update-grub",
-                escape(&new)
-            )
-        );
-        let parts = [
-            ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=quiet\n"),
-            ("etc/default/grub.d/50-cloud.cfg", "GRUB_CMDLINE_LINUX_DEFAULT=\"isolcpus=1 ro\"\n"),
-        ];
-        let in_part = format!("in /etc/default/grub.d/50-cloud.cfg: GRUB_CMDLINE_LINUX_DEFAULT=\"ro {ALL}\"");
-        assert!(printed(&parts).starts_with(&in_part), "{}", printed(&parts));
-        let pi = ("proc/device-tree/model", "Raspberry Pi 5 Model B");
-        let extlinux = format!("LABEL l0\n  APPEND {OLD}\nlabel l0r\n\tappend ro single nohz_full=1\n");
-        let in_uboot = format!("U_BOOT_PARAMETERS=\"{}\"\n", escape(OLD));
-        let options = format!("title x\noptions {OLD}\n");
-        for (files, expected) in [
-            (vec![pi, ("boot/cmdline.txt", OLD)], format!("the one line of /boot/cmdline.txt: {new}")),
-            (vec![("boot/armbianEnv.txt", &*format!("extraargs={OLD}"))], format!("extraargs={new}")),
-            (vec![("boot/uEnv.txt", &*format!("cmdline={OLD}\n"))], format!("cmdline={new}")),
-            (vec![("boot/extlinux/extlinux.conf", &*extlinux)], format!("APPEND {new}\n")),
-            (vec![("boot/extlinux/extlinux.conf", &*extlinux)], format!("append ro single {ALL}")),
-            (
-                vec![("boot/extlinux/extlinux.conf", ""), ("etc/default/u-boot", &*in_uboot)],
-                format!("U_BOOT_PARAMETERS=\"{}\"", escape(&new)),
-            ),
-            (
-                vec![("boot/loader/loader.conf", ""), ("etc/kernel/cmdline", OLD)],
-                format!("the one line of /etc/kernel/cmdline: {new}\n"),
-            ),
-            (
-                vec![("efi/loader/loader.conf", ""), ("efi/loader/entries/a.conf", &*options)],
-                format!("in /efi/loader/entries/a.conf: options {new}"),
-            ),
-        ] {
-            assert!((printed(&files) + "\n").contains(&expected), "{expected}\n{}", printed(&files));
-        }
-    }
-
-    /// Values of a shell's variable that contain earlier ones, continued lines, and entries of boot loaders with several
-    /// lines or none.
-    #[test]
-    fn each_assignment_that_is_in_effect_has_its_line() {
-        let printed = |files: &[(&str, &str)]| {
-            let mut steps = steps(files).1;
-            steps.retain(|step| step.starts_with("in /") || step.starts_with("add "));
-            steps
-        };
-        let grub: fn(&str) -> (&str, &str) = |text| ("etc/default/grub", text);
-        let part: fn(&str) -> (&str, &str) = |text| ("etc/default/grub.d/50.cfg", text);
-        let old = grub("GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=1 nohz_full=1\"\n");
-        for own in ["$GRUB_CMDLINE_LINUX_DEFAULT", "${GRUB_CMDLINE_LINUX_DEFAULT}"] {
-            let inherits = format!("GRUB_CMDLINE_LINUX_DEFAULT=\"{own} mitigations=off\"\n");
-            assert_eq!(
-                printed(&[old, part(&inherits)]),
-                [
-                    "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"".to_owned(),
-                    format!(
-                        "in /etc/default/grub.d/50.cfg: GRUB_CMDLINE_LINUX_DEFAULT=\"{own} mitigations=off {ALL}\""
-                    ),
-                ]
-            );
-        }
-        // In single quotes, the value has a dollar sign; another variable is not this one.
-        let literal = part("GRUB_CMDLINE_LINUX_DEFAULT='$GRUB_CMDLINE_LINUX_DEFAULT'\n");
-        let other = part("GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT_OLD\"\n");
-        assert_eq!((printed(&[old, literal]).len(), printed(&[old, other]).len()), (1, 1));
-        assert_eq!(
-            printed(&[
-                grub(
-                    "GRUB_CMDLINE_LINUX=\"a=1 irqaffinity=0\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet \\\n splash isolcpus=1\"\n"
-                ),
-                part(
-                    "export GRUB_CMDLINE_LINUX=\"${GRUB_CMDLINE_LINUX} nohz_full=3\"\nGRUB_CMDLINE_LINUX_DEFAULT+=\" ro\"\n"
-                ),
-            ]),
-            [
-                "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet splash\"".to_owned(),
-                format!("in /etc/default/grub.d/50.cfg: GRUB_CMDLINE_LINUX_DEFAULT+=\" ro {ALL}\""),
-                "in /etc/default/grub: GRUB_CMDLINE_LINUX=\"a=1\"".to_owned(),
-                "in /etc/default/grub.d/50.cfg: export GRUB_CMDLINE_LINUX=\"${GRUB_CMDLINE_LINUX}\"".to_owned(),
-            ]
-        );
-        let extlinux = |text| printed(&[("boot/extlinux/extlinux.conf", text)]);
-        assert_eq!(
-            extlinux("default b\nlabel a\n  append ro nohz_full=1\nlabel b\n  linux /b\n"),
-            [
-                format!("in /boot/extlinux/extlinux.conf, label a: append ro {ALL}"),
-                format!("add a line to /boot/extlinux/extlinux.conf, label b: append {ALL}"),
-            ]
-        );
-        assert_eq!(
-            extlinux("append quiet\ndefault b\nlabel a\nlabel b\n"),
-            [format!("in /boot/extlinux/extlinux.conf: append quiet {ALL}")],
-            "for all labels"
-        );
-        let entry = ("efi/loader/entries/a.conf", "title x\noptions ro nohz_full=1\noptions quiet\n");
-        assert_eq!(
-            printed(&[("efi/loader/loader.conf", ""), entry]),
-            [
-                "in /efi/loader/entries/a.conf: options ro".to_owned(),
-                format!("in /efi/loader/entries/a.conf: options quiet {ALL}"),
-            ]
-        );
-    }
-
-    /// The command for U-Boot's environment, executed with a false environment.
-    #[test]
-    fn the_environment_of_uboot_gets_each_argument_once() {
-        let command = steps(&[("etc/fw_env.config", "")]).1.remove(0);
-        let folder = tempfile::tempdir().unwrap();
-        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
-        let program = |name: &str, text: &str| {
-            use std::os::unix::fs::PermissionsExt;
-            let file = folder.path().join(name);
-            fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-        };
-        program("sudo", "exec \"$@\"");
-        program("fw_setenv", "printf '%s|' \"$@\"");
-        let run = |print: &str| {
-            program("fw_printenv", print);
-            let output = std::process::Command::new("sh").arg("-c").arg(&command).env("PATH", &path).output().unwrap();
-            String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(
-            run("echo 'root=/dev/sda isolcpus=1 nohz_full=1 rcu_nocbs isolcpus.x=2 quiet'"),
-            format!("bootargs|root=/dev/sda isolcpus.x=2 quiet {ALL}|")
-        );
-        for unreadable in ["exit 1", "echo 'x=1'; exit 1", "echo"] {
-            assert_eq!(run(unreadable), "", "{unreadable}: nothing is set");
-        }
-    }
-
-    #[test]
-    fn distributions_with_their_own_command_get_it() {
-        let printed = |files: &[(&str, &str)]| {
-            let (loader, steps) = steps(files);
-            format!("{}: {}", loader.unwrap_or("none"), steps.join(" | "))
-        };
-        let grub = ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n");
-        let options = |option: &str| ALL.split(' ').map(|word| format!(" {option}\"{word}\"")).collect::<String>();
-        let ostree = [grub, ("proc/cmdline", "ostree=/ostree/boot.1/x rw nohz_full=1")];
-        assert_eq!(
-            printed(&ostree),
-            format!(
-                "rpm-ostree: sudo rpm-ostree kargs --delete-if-present=\"nohz_full=1\"{}",
-                options("--append-if-missing=")
-            )
-        );
-        assert_eq!(
-            printed(&[("usr/bin/kernelstub", ""), ("boot/efi/loader/loader.conf", "")]),
-            format!("kernelstub: sudo kernelstub{}", options("-a "))
-        );
-        let proxmox = [
-            grub,
-            ("etc/kernel/proxmox-boot-uuids", "1"),
-            ("etc/kernel/cmdline", "rw"),
-            ("proc/cmdline", "initrd=\\EFI\\proxmox\\6.8\\initrd.img rw"),
-        ];
-        assert_eq!(
-            printed(&proxmox),
-            format!("systemd-boot: the one line of /etc/kernel/cmdline: rw {ALL} | sudo proxmox-boot-tool refresh")
-        );
-        assert!(printed(&proxmox[..2]).ends_with("sudo update-grub"), "it boots by GRUB");
-        let nixos = printed(&[("etc/NIXOS", ""), ("boot/loader/loader.conf", "")]);
-        assert!(nixos.starts_with("NixOS: add to boot.kernelParams") && nixos.ends_with("sudo nixos-rebuild boot"));
-        let arch = [("boot/loader/loader.conf", ""), ("etc/mkinitcpio.d/linux.preset", "default_uki=\"/efi/x.efi\"\n")];
-        let line = printed(&[&arch[..], &[("etc/kernel/cmdline", "rw")]].concat());
-        assert!(line.ends_with("| sudo mkinitcpio -P"), "{line}");
-        let parts = printed(&[&arch[..], &[("etc/cmdline.d/root.conf", "rw")]].concat());
-        assert!(parts.contains("add a line to /etc/cmdline.d/punctual.conf: isolcpus"), "{parts}");
-        let suse = [("boot/efi/loader/loader.conf", ""), ("etc/kernel/cmdline", "rw"), ("usr/bin/sdbootutil", "")];
-        assert!(printed(&suse).ends_with("sudo sdbootutil update-all-entries"));
-        assert!(printed(&[grub, ("boot/grub/grub.cfg", "")]).ends_with("sudo grub-mkconfig -o /boot/grub/grub.cfg"));
-        let bls = ("etc/default/grub", "GRUB_ENABLE_BLSCFG=true\nGRUB_CMDLINE_LINUX=\"ro\"\n");
-        let entry = ("boot/loader/entries/a.conf", "options root=/dev/sda ro\n");
-        assert!(printed(&[bls, entry]).contains(&format!("a.conf: options root=/dev/sda ro {ALL}")));
-    }
-
-    #[test]
-    fn the_configuration_of_a_pi_can_name_another_file() {
-        let model = ("proc/device-tree/model", "Raspberry Pi 4");
-        let line = |config: &str, files: &[&str]| {
-            let mut all = vec![model, ("boot/firmware/config.txt", config)];
-            all.extend(files.iter().map(|path| (*path, "rw")));
-            steps(&all).1.join(" | ")
-        };
-        assert!(
-            line("cmdline=own.txt\n", &["boot/firmware/cmdline.txt", "boot/firmware/own.txt"]).contains("/own.txt: rw")
-        );
-        assert!(
-            line("os_prefix=current/\n", &["boot/firmware/current/cmdline.txt"]).contains("/current/cmdline.txt: rw")
-        );
-        assert!(line("os_prefix=gone/\n", &["boot/firmware/cmdline.txt"]).contains("/firmware/cmdline.txt: rw"));
-        let beagle = [("boot/uEnv.txt", "optargs=quiet\n")];
-        assert_eq!(steps(&beagle).1, [format!("in /boot/uEnv.txt: optargs=quiet {ALL}")]);
-        assert!(steps(&[("boot/uEnv.txt", "")]).1[0].starts_with("add to the variable of /boot/uEnv.txt"));
-    }
-
-    #[test]
-    fn of_a_snapshot_only_the_change_is_printed() {
-        let of = |path: &str, text: &str| steps(&[(path, text)]).1.remove(0);
-        assert_eq!(
-            of("boot/extlinux/extlinux.conf", "label l0\nappend root=removed nohz_full=1 removed\n"),
-            format!("in /boot/extlinux/extlinux.conf: add {ALL}, in place of nohz_full=1")
-        );
-        assert_eq!(
-            of("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"removed quiet\"\n"),
-            format!("in /etc/default/grub, GRUB_CMDLINE_LINUX_DEFAULT: add {ALL}")
-        );
-        assert_eq!(of("boot/armbianEnv.txt", "extraargs=x=removed\n"), format!("in /boot/armbianEnv.txt: add {ALL}"));
-    }
-
-    #[test]
-    fn arguments_depend_on_the_kernel() {
-        let files = [("proc/sys/kernel/osrelease", "6.6.31"), ("boot/config-6.6.31", "CONFIG_CPU_ISOLATION=y\n")];
-        let expected = "not printed, because this kernel does not have them: nohz_full (CONFIG_NO_HZ_FULL), rcu_nocbs (CONFIG_RCU_NOCB_CPU)";
-        assert_eq!(steps(&files).1[1], expected);
-        let of = |release: &str, config: &str| {
-            let files = [("proc/sys/kernel/osrelease", release), (&*format!("boot/config-{release}"), config)];
-            steps(&files[..if config.is_empty() { 1 } else { 2 }]).1.remove(0)
-        };
-        let of = |release: &str, config: &str| of(release, config).split_once(": ").unwrap().1.to_owned();
-        assert_eq!(of("5.6.0", ""), ALL);
-        for old in ["5.4.0-rt", "4.19.0", "4.9.337-tegra"] {
-            assert_eq!(of(old, ""), ALL.replace("managed_irq,domain,", ""), "{old}");
-        }
-        assert_eq!(of("4.18.0-553.rt7.el8_10.x86_64", ""), ALL);
-        assert_eq!(
-            of("6.6.31+rpt-rpi-v8", "CONFIG_CPU_ISOLATION=y\nCONFIG_RCU_NOCB_CPU=y\n"),
-            ALL.replace("nohz_full=2-3 ", "")
-        );
-        assert_eq!(of("6.6.0", "CONFIG_HZ=250\n"), "irqaffinity=0-1");
-        assert_eq!(of("4.9.0", "CONFIG_HZ=250\n"), "isolcpus=2-3 irqaffinity=0-1");
-    }
-
-    #[test]
-    fn the_cpu_of_the_time_keeps_its_tick() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Root::at(folder.path());
-        fs::create_dir_all(root.path("sys/devices/system/cpu")).unwrap();
-        fs::write(root.path("sys/devices/system/cpu/online"), "0-3").unwrap();
-        let of = |cpus: &str| boot(&root, &cpus.parse().unwrap()).unwrap();
-        assert!(of("0-1").arguments.contains("isolcpus=managed_irq,domain,0-1 nohz_full=1 rcu_nocbs=0-1"));
-        assert!(!of("0").arguments.contains("nohz_full"));
-        assert!(of("0").steps.iter().any(|step| step.starts_with("CPU 0 keeps its tick")));
-    }
 }
