@@ -37,7 +37,7 @@ pub fn tail_so_far(record: &Record, phase: &str, limits_ns: &[i64]) -> Option<Ta
     Some(of_group(&latest, limits_ns))
 }
 
-/// The series with samples, grouped by what is measured.
+/// The series with samples, grouped by phase, role, host, kind and period.
 fn groups<'a>(all: impl IntoIterator<Item = &'a Series>) -> Vec<Vec<&'a Series>> {
     let mut groups: Vec<Vec<&Series>> = Vec::new();
     for series in all.into_iter().filter(|series| series.max_ns.is_some()) {

@@ -127,19 +127,19 @@ pub struct Need {
     pub limit_ns: Option<u64>,
 }
 
-/// What a user said about a setting.
+/// How a user chose a setting, the strongest choice first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
-    /// Its value.
+    /// With a value.
     Value,
-    /// Its name.
+    /// By its name only.
     Name,
-    /// Nothing: it has its default value.
+    /// Not at all: it gets its default value.
     Default,
 }
 
 impl Need {
-    /// What the user said about the setting `id`.
+    /// How the user chose the setting `id`.
     #[must_use]
     pub fn rank(&self, id: &str) -> Rank {
         let mut named = self.set.iter().filter(|choice| choice.id == id).peekable();
