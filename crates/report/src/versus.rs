@@ -319,10 +319,15 @@ fn median_cell(medians: &BTreeMap<Measure, f64>, measure: Measure) -> String {
 
 /// One table of all groups of records that are shown together, a row each.
 fn overlay_table(across: &Across) -> AcrossTable<'_> {
+    fn file(step: &AcrossStep) -> &str {
+        step.value.rsplit('/').next().unwrap_or_default()
+    }
     let mut groups: Vec<(String, &AcrossGroup)> = Vec::new();
     for step in &across.steps {
-        let file = step.value.rsplit('/').next().unwrap_or_default();
-        let record = file.strip_suffix(".punctual.json").unwrap_or(file);
+        // Files of two folders can have one name.
+        let is_unique = across.steps.iter().filter(|other| file(other) == file(step)).count() == 1;
+        let path = if is_unique { file(step) } else { &step.value };
+        let record = path.strip_suffix(".punctual.json").unwrap_or(path);
         for group in &step.groups {
             let name = compare::name(&group.conditions);
             let is_only = step.groups.len() == 1;
@@ -577,6 +582,21 @@ mod tests {
         assert!(sentence.starts_with("B is less punctual than A: p99 1.30x"), "a share is no ratio: {sentence}");
         let mixed = versus(&[(Measure::P99, effect(0.5, Change::Better)), (Measure::Max, effect(2.0, Change::Worse))]);
         assert!(answer(&mixed).sentence.starts_with("B is better in p99 0.50x"), "{}", answer(&mixed).sentence);
+    }
+
+    #[test]
+    fn records_of_one_name_in_two_folders_have_their_paths() {
+        let names = |values: &[&str]| {
+            let step = |value: &&str| AcrossStep {
+                value: (*value).to_owned(),
+                groups: vec![AcrossGroup::default()],
+                ..AcrossStep::default()
+            };
+            let across = Across { steps: values.iter().map(step).collect(), ..Across::default() };
+            overlay_table(&across).rows.into_iter().map(|(cells, _)| cells[0].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["old/a.punctual.json", "new/b.punctual.json"]), ["a", "b"]);
+        assert_eq!(names(&["old/a.punctual.json", "new/a.punctual.json"]), ["old/a", "new/a"]);
     }
 
     #[test]
