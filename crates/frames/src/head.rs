@@ -235,15 +235,26 @@ impl Pattern {
     #[must_use]
     #[inline(always)]
     pub fn matches(&self, frame: &[u8]) -> bool {
-        let Some(bits) = self.bits.get(..self.words) else { return false };
-        frame.len() >= self.shortest && different(bits, frame) == 0
+        frame.len() >= self.shortest
+            && match self.words {
+                // AVTP, and UDP over IPv4: without a loop.
+                4 => self.matches_words::<4>(frame),
+                6 => self.matches_words::<6>(frame),
+                words => self.bits.get(..words).is_some_and(|bits| equal(bits, words_of(frame))),
+            }
+    }
+
+    #[inline(always)]
+    fn matches_words<const WORDS: usize>(&self, frame: &[u8]) -> bool {
+        let parts = self.bits.first_chunk::<WORDS>().zip(frame.as_chunks().0.first_chunk::<WORDS>());
+        parts.is_some_and(|(bits, words)| equal(bits, words.iter().map(|word| u64::from_ne_bytes(*word))))
     }
 }
 
-/// The bits of a frame that differ from these. There is no branch for each word, because most frames match.
+/// True if the words have these bits. There is no branch for each word, because most frames match.
 #[inline(always)]
-fn different(bits: &[(u64, u64)], frame: &[u8]) -> u64 {
-    bits.iter().zip(words_of(frame)).fold(0, |different, ((mask, value), word)| different | (word & mask ^ value))
+fn equal(bits: &[(u64, u64)], words: impl Iterator<Item = u64>) -> bool {
+    bits.iter().zip(words).fold(0, |different, ((mask, value), word)| different | (word & mask ^ value)) == 0
 }
 
 /// The whole words of 8 bytes.
