@@ -85,6 +85,7 @@ impl Presentation {
         }
     }
 
+    #[cold]
     fn add_reference(&mut self, crf: Crf) {
         let header = |crf: Crf| (crf.kind, crf.pull, crf.base_hz, crf.interval, crf.timestamps);
         let first = *self.first_crf.get_or_insert_with(|| {

@@ -3,6 +3,8 @@
 //! A presentation time is expected one interval after the one before. Losses are counted by the sequence numbers. Those of
 //! AVTP have 8 bits, so after a longer loss, the presentation time or else the time that passed shows how many frames it had.
 
+use std::ops::RangeInclusive;
+
 use crate::{CapturedMediaChange, WORST_KEPT};
 
 /// The number of frames that show how regularly the timestamps advance.
@@ -48,8 +50,14 @@ pub struct MediaFrame {
 pub struct MediaClock {
     /// The time between two frames, ns.
     interval_ns: f64,
-    newest: Option<Newest>,
+    /// In a shorter time, sequence numbers did not start again, ns: [`AROUND_MIN`].
+    around_ns: i64,
+    /// The advances of the presentation time from one frame to the next that are no jumps, ns; empty before they are known.
+    usual_ns: RangeInclusive<i64>,
+    /// The newest frame with a timestamp.
     last: Option<Last>,
+    /// The newest frame, if it came after that one and has no timestamp.
+    untimed: Option<Newest>,
     /// True if the media clock restart bit changed in a frame without a timestamp since the last one with one.
     restarted: bool,
     /// The first steps, until they show how regular the timestamps are.
@@ -64,7 +72,7 @@ pub struct MediaClock {
     advanced: (u64, i64),
 }
 
-/// The newest frame by its sequence number, with or without a timestamp.
+/// The newest frame by its sequence number.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
     sequence: u8,
@@ -79,8 +87,16 @@ struct Last {
     sequence: u8,
     of_run: Option<(u32, u64)>,
     at_ns: i64,
+    restart_bit: bool,
     /// Its presentation time, ns.
     time_ns: i64,
+}
+
+impl Last {
+    fn newest(self) -> Newest {
+        let Self { sequence, of_run, at_ns, restart_bit, .. } = self;
+        Newest { sequence, of_run, at_ns, restart_bit }
+    }
 }
 
 /// The difference of a frame to the one before.
@@ -100,8 +116,10 @@ impl MediaClock {
     pub fn new(interval_ns: f64) -> Self {
         Self {
             interval_ns,
-            newest: None,
+            around_ns: around_ns(interval_ns),
+            usual_ns: 0..=-1,
             last: None,
+            untimed: None,
             restarted: false,
             waiting: Vec::new(),
             jump_ns: None,
@@ -115,13 +133,13 @@ impl MediaClock {
 
     /// Sets the time between two frames, before the first one is added.
     pub fn set_interval_ns(&mut self, interval_ns: f64) {
-        self.interval_ns = interval_ns;
+        (self.interval_ns, self.around_ns) = (interval_ns, around_ns(interval_ns));
     }
 
     /// Forgets the last frame, because the talker restarted.
     pub fn restart(&mut self) {
         self.learn();
-        (self.newest, self.last, self.restarted) = (None, None, false);
+        (self.last, self.untimed, self.restarted) = (None, None, false);
     }
 
     /// The expected presentation time of a frame that came at `at_ns`, ns; `None` before the first one. If the time went back,
@@ -135,17 +153,45 @@ impl MediaClock {
     /// Adds a frame.
     #[inline(always)]
     pub fn add(&mut self, now: MediaFrame) {
+        if !self.add_usual(&now) {
+            self.add_any(now);
+        }
+    }
+
+    /// Adds a frame that follows the last one with the usual presentation time. Returns false, without a change, for others.
+    #[inline(always)]
+    fn add_usual(&mut self, now: &MediaFrame) -> bool {
+        let MediaFrame { at_ns, sequence, of_run, restart_bit, time_ns, .. } = *now;
+        let (Some(last), None, Some(time_ns)) = (&mut self.last, &self.untimed, time_ns) else { return false };
+        let advance_ns = time_ns.saturating_sub(last.time_ns);
+        let is_usual = sequence == last.sequence.wrapping_add(1)
+            && restart_bit == last.restart_bit
+            && at_ns.saturating_sub(last.at_ns) < self.around_ns
+            && self.usual_ns.contains(&advance_ns)
+            && in_run(last.of_run, of_run).is_none_or(|frames| frames == 1);
+        if is_usual {
+            *last = Last { sequence, of_run, at_ns, restart_bit, time_ns };
+            self.advance(1, advance_ns);
+        }
+        is_usual
+    }
+
+    fn add_any(&mut self, now: MediaFrame) {
         let MediaFrame { frame, at_ns, sequence, of_run, restart_bit, time_ns } = now;
-        if !self.is_newer(&now) {
+        let newest = self.untimed.or(self.last.map(Last::newest));
+        if newest.is_some_and(|newest| !self.is_newer(&now, &newest)) {
             return;
         }
-        let newest = Newest { sequence, of_run, at_ns, restart_bit };
-        if self.newest.replace(newest).is_some_and(|before| before.restart_bit != restart_bit) {
+        if newest.is_some_and(|newest| newest.restart_bit != restart_bit) {
             self.restarts += 1;
             self.restarted = true;
         }
-        let Some(time_ns) = time_ns else { return };
-        let now = Last { sequence, of_run, at_ns, time_ns };
+        let Some(time_ns) = time_ns else {
+            self.untimed = Some(Newest { sequence, of_run, at_ns, restart_bit });
+            return;
+        };
+        self.untimed = None;
+        let now = Last { sequence, of_run, at_ns, restart_bit, time_ns };
         let Some(last) = self.last.replace(now) else { return };
         let frames = self.frames_between(&last, &now);
         let mut advance_ns = time_ns.saturating_sub(last.time_ns);
@@ -165,9 +211,7 @@ impl MediaClock {
     }
 
     /// False for duplicates and for frames that were overtaken.
-    #[inline]
-    fn is_newer(&self, now: &MediaFrame) -> bool {
-        let Some(newest) = &self.newest else { return true };
+    fn is_newer(&self, now: &MediaFrame, newest: &Newest) -> bool {
         if let Some(frames) = in_run(newest.of_run, now.of_run) {
             return frames > 0;
         }
@@ -178,16 +222,15 @@ impl MediaClock {
 
     /// True if the presentation time shows that the frame is after the newest one and at least 128 frames between them were
     /// lost.
-    #[cold]
     fn follows_by_media(&self, now: &MediaFrame) -> bool {
         self.last.zip(now.time_ns).is_some_and(|(last, time_ns)| {
-            let MediaFrame { sequence, of_run, at_ns, .. } = *now;
-            self.frames_by_media(&last, &Last { sequence, of_run, at_ns, time_ns }).is_some_and(|frames| frames >= 128)
+            let MediaFrame { sequence, of_run, at_ns, restart_bit, .. } = *now;
+            self.frames_by_media(&last, &Last { sequence, of_run, at_ns, restart_bit, time_ns })
+                .is_some_and(|frames| frames >= 128)
         })
     }
 
     /// The number of frames from the last one to this one, including lost ones; `None` if it is not known.
-    #[inline]
     fn frames_between(&self, last: &Last, now: &Last) -> Option<u64> {
         if let Some(frames) = in_run(last.of_run, now.of_run) {
             return Some(frames.max(1).cast_unsigned());
@@ -200,7 +243,6 @@ impl MediaClock {
     /// The same if so much time passed, in intervals, that the sequence numbers may have started again. A frame that came late
     /// has an expected presentation time. If the presentation time moved on, too, the talker left out slots, unless the time
     /// for exactly as many frames passed.
-    #[cold]
     fn frames_around(&self, ahead: u64, longest: f64, last: &Last, now: &Last) -> Option<u64> {
         if longest * CLOCK_ERROR > AROUND_MIN {
             return None;
@@ -219,7 +261,6 @@ impl MediaClock {
         near(now.time_ns).or_else(|| near(shortest_ns()?))
     }
 
-    #[inline]
     fn intervals(&self, now_ns: i64, before_ns: i64) -> f64 {
         now_ns.saturating_sub(before_ns) as f64 / self.interval_ns
     }
@@ -236,7 +277,12 @@ impl MediaClock {
         self.irregular = at_part(&deviations, 1, 2).is_some_and(|median_ns| median_ns > most_ns);
         let usual_ns = at_part(&deviations, 9, 10).unwrap_or(0.0);
         let least_ns = (self.interval_ns * JUMP_MIN).max(JUMP_MIN_NS).min(most_ns);
-        self.jump_ns = Some((usual_ns * JUMP).clamp(least_ns, most_ns));
+        let jump_ns = (usual_ns * JUMP).clamp(least_ns, most_ns);
+        self.jump_ns = Some(jump_ns);
+        let most_ns = jump_ns + self.interval_ns * CLOCK_ERROR;
+        let [first, last] = [self.interval_ns - most_ns, self.interval_ns + most_ns];
+        self.usual_ns =
+            if self.irregular { i64::MIN..=i64::MAX } else { nearest(first.ceil())..=nearest(last.floor()) };
         for step in std::mem::take(&mut self.waiting) {
             self.take(step);
         }
@@ -248,7 +294,6 @@ impl MediaClock {
 
     /// The advance of a presentation time without the multiple of the time after which these repeat, ns, if it is then near that
     /// of so many frames.
-    #[cold]
     fn without_repeats_ns(&self, advance_ns: i64, frames: Option<u64>) -> i64 {
         let Some(frames_ns) = frames.map(|frames| frames as f64 * self.interval_ns) else { return advance_ns };
         let repeats = ((advance_ns as f64 - frames_ns) / REPEATS_NS as f64).round();
@@ -256,7 +301,6 @@ impl MediaClock {
         if (nearer_ns as f64 - frames_ns).abs() <= REPEATS_ERROR_NS { nearer_ns } else { advance_ns }
     }
 
-    #[inline(always)]
     fn take(&mut self, step: Step) {
         let Some((frames, deviation_ns)) = step.frames.zip(self.deviation_ns(&step)) else {
             if step.restarted {
@@ -270,12 +314,16 @@ impl MediaClock {
             self.change(step, Some(if is_jump { nearest(deviation_ns) } else { 0 }));
         }
         if !is_jump {
-            let (all, advance_ns) = self.advanced;
-            self.advanced = (all.saturating_add(frames), advance_ns.saturating_add(step.advance_ns));
+            self.advance(frames, step.advance_ns);
         }
     }
 
-    #[cold]
+    #[inline]
+    fn advance(&mut self, frames: u64, ns: i64) {
+        let (all, advance_ns) = self.advanced;
+        self.advanced = (all.saturating_add(frames), advance_ns.saturating_add(ns));
+    }
+
     fn change(&mut self, step: Step, jump_ns: Option<i64>) {
         self.jumps += u64::from(jump_ns.is_some_and(|ns| ns != 0));
         if self.changes.len() < WORST_KEPT {
@@ -309,6 +357,11 @@ impl MediaClock {
     pub fn advanced(&self) -> Option<(u64, i64)> {
         (!self.irregular).then_some(self.advanced)
     }
+}
+
+/// [`AROUND_MIN`] intervals, ns.
+fn around_ns(interval_ns: f64) -> i64 {
+    nearest((AROUND_MIN * interval_ns).ceil())
 }
 
 /// The number of frames from one number to another one of the same run of punctual's talker; `None` for other numbers.
