@@ -474,19 +474,15 @@ fn second_pass(
     let mut reader = Reader::new(from)?;
     let mut heads = Heads::default();
     while let Some(packet) = reader.next()? {
-        let add = |is_wanted, content: &_| {
+        if let Some((is_wanted, head, content)) = heads.find(&packet) {
             if is_wanted {
-                measure.add(&packet, content);
+                measure.add(&packet, head, &content);
             }
-        };
-        if heads.find(&packet, add) {
-            continue;
-        }
-        if let Ok(classified) = filter.classify(&packet, by_source) {
+        } else if let Ok(classified) = filter.classify(&packet, by_source) {
             let is_wanted = classified.key == key;
             heads.learn(&packet, &classified, is_wanted);
             if is_wanted {
-                measure.add_rare(&packet, &classified.content);
+                measure.add_rare(&packet, &classified.head, &classified.content);
             }
         }
     }

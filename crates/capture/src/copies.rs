@@ -1,29 +1,54 @@
 //! Recognises copies of frames by their redundancy tags, as the receiver of a redundant stream does (IEEE Std 802.1CB,
 //! 7.4.3, vector recovery). Frames that the capture contains twice, such as those of two taps, have the same content.
 
-use frames::Content;
-
 /// A frame of the capture is compared with so many before it.
 const COMPARED: usize = 16;
+/// So many bytes are compared at the start of the content, and at its end.
+const COMPARED_BYTES: usize = 32;
 
 /// The last frames.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    /// Length and content of each.
-    all: [Option<(u32, Content)>; COMPARED],
+    all: [Ends; COMPARED],
     oldest: usize,
 }
 
-impl Recent {
-    /// True if one of the last frames has this length and content.
-    #[cold]
-    pub(crate) fn contains(&self, length: u32, content: &Content) -> bool {
-        self.all.iter().flatten().any(|recent| *recent == (length, *content))
+/// The parts of a frame that are compared: those with its number, wherever its protocol has it, and with its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Ends {
+    length: u32,
+    first: [u8; COMPARED_BYTES],
+    last: [u8; COMPARED_BYTES],
+}
+
+impl Ends {
+    /// The ends of the content of a frame with this length.
+    #[inline(always)]
+    pub(crate) fn of(length: u32, content: &[u8]) -> Self {
+        match (content.first_chunk(), content.last_chunk()) {
+            (Some(&first), Some(&last)) => Self { length, first, last },
+            _ => Self::of_short(length, content),
+        }
     }
 
-    #[inline]
-    pub(crate) fn add(&mut self, length: u32, content: &Content) {
-        self.all[self.oldest] = Some((length, *content));
+    #[cold]
+    fn of_short(length: u32, content: &[u8]) -> Self {
+        let mut first = [0; COMPARED_BYTES];
+        first.iter_mut().zip(content).for_each(|(byte, content)| *byte = *content);
+        Self { length, first, last: [0; COMPARED_BYTES] }
+    }
+}
+
+impl Recent {
+    /// True if one of the last frames has these ends.
+    #[cold]
+    pub(crate) fn contains(&self, ends: &Ends) -> bool {
+        self.all.contains(ends)
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&mut self, ends: Ends) {
+        self.all[self.oldest] = ends;
         self.oldest = (self.oldest + 1) % COMPARED;
     }
 }
@@ -116,6 +141,23 @@ mod tests {
     fn copies(numbers: &[u16]) -> Vec<bool> {
         let mut copies = Copies::default();
         numbers.iter().map(|&number| copies.is_copy(number)).collect()
+    }
+
+    #[test]
+    fn frames_with_equal_ends_are_copies() {
+        let contents = [&[1; 70][..], &[[1; 69].as_slice(), &[2]].concat(), &[1; 20], &[1; 19], &[]];
+        let all = contents.map(|content| Ends::of(90, content));
+        for (index, ends) in all.iter().enumerate() {
+            let mut recent = Recent::default();
+            recent.add(*ends);
+            let found = all.each_ref().map(|other| recent.contains(other));
+            assert_eq!(found, [0, 1, 2, 3, 4].map(|other| other == index));
+        }
+        let mut recent = Recent::default();
+        recent.add(Ends::of(90, &[1; 70]));
+        assert!(!recent.contains(&Ends::of(91, &[1; 70])), "another length");
+        (0..COMPARED).for_each(|_| recent.add(Ends::of(90, &[3; 70])));
+        assert!(!recent.contains(&all[0]), "too long ago");
     }
 
     #[test]

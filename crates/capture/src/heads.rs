@@ -34,28 +34,27 @@ struct Known<T> {
 }
 
 impl<T: Copy> Heads<T> {
-    /// Gives the stream and the content of a frame to `found`. Returns false if its head is not known, or if it is not that
-    /// of the frame that followed the last time.
+    /// The stream, the head and the content of a frame; `None` if its head is not known, or if it is not that of the frame that
+    /// followed the last time.
     #[inline(always)]
-    pub(crate) fn find(&mut self, packet: &Packet, found: impl FnOnce(T, &Content)) -> bool {
-        let Some(last) = self.known.get(self.last) else { return false };
+    pub(crate) fn find(&mut self, packet: &Packet) -> Option<(T, &Head, Content)> {
+        let last = self.known.get(self.last)?;
         let index = if self.matches(last.next, packet) {
             last.next
         } else if self.matches(self.last, packet) {
             self.last
         } else {
-            return false;
+            return None;
         };
-        let Some(known) = self.known.get(index) else { return false };
+        let known = self.known.get(index)?;
         let content = Content::read(&known.head, packet.data, is_whole(packet));
         if stream_protocol(&content, known.by_source) != known.protocol {
-            return false;
+            return None;
         }
-        found(known.stream, &content);
         if index != self.last {
             self.follow(index);
         }
-        true
+        self.known.get(index).map(|known| (known.stream, &known.head, content))
     }
 
     /// True if a frame has this head. Its protocol can be another one.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use frames::{Content, Count, wire_bytes};
+use frames::{Content, Count, Head, wire_bytes};
 use record::{
     CAPTURE, Capture, CaptureClock, CapturedShaper, CapturedStep, LargestFrames, Maxima, NumberedBy, PeriodSource,
     Series, SeriesKind, Spike, StepKind, WORST_KEPT, Worst,
@@ -11,7 +11,7 @@ use record::{
 use crate::convert::nearest;
 use crate::{
     Packet,
-    copies::{Copies, Recent},
+    copies::{Copies, Ends, Recent},
     counter::Counter,
     fit::Grid,
     lateness::{Late, Lateness, Step},
@@ -119,8 +119,7 @@ struct Expired {
 
 impl Expired {
     #[inline(never)]
-    fn add(&mut self, frame: u64, at_ns: i64, count: &Count) {
-        let Some(allowed_ms) = count.state.map(|state| state.allowed_ms) else { return };
+    fn add(&mut self, frame: u64, at_ns: i64, allowed_ms: u32) {
         let until_ns = self.until_ns.replace(at_ns.saturating_add(i64::from(allowed_ms) * 1_000_000));
         let late_ns = until_ns.map_or(0, |until_ns| at_ns.saturating_sub(until_ns));
         if late_ns > 0 {
@@ -189,13 +188,13 @@ impl Measure {
 
     /// Adds a frame as [`Self::add`] does, without a second copy of its code in the loop over all frames.
     #[cold]
-    pub(crate) fn add_rare(&mut self, packet: &Packet, content: &Content) {
-        self.add(packet, content);
+    pub(crate) fn add_rare(&mut self, packet: &Packet, head: &Head, content: &Content) {
+        self.add(packet, head, content);
     }
 
     /// Adds a frame of the stream. Frames without a timestamp are ignored.
     #[inline(always)]
-    pub(crate) fn add(&mut self, packet: &Packet, content: &Content) {
+    pub(crate) fn add(&mut self, packet: &Packet, head: &Head, content: &Content) {
         if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
             return;
         }
@@ -206,8 +205,8 @@ impl Measure {
         self.frames += 1;
         self.presentation.add(packet.number, at_ns, stamp_ns, content);
         let contained = Contained::of(content);
-        if let Contained::Candidate(count) = &contained {
-            self.expired.add(packet.number, at_ns, count);
+        if let Contained::Candidate(Count { state: Some(state), .. }) = contained {
+            self.expired.add(packet.number, at_ns, state.allowed_ms);
         }
         let number = extended(&mut self.reference.counter, contained, at_ns);
         self.numbered_by = match (contained, number) {
@@ -227,8 +226,9 @@ impl Measure {
         sequence.add(packet.number, at_ns, number, &mut |placed| {
             lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
         });
-        let is_copy = sequence.duplicates > duplicates && self.recent.contains(packet.length, content);
-        self.recent.add(packet.length, content);
+        let ends = Ends::of(packet.length, head.content(packet.data));
+        let is_copy = sequence.duplicates > duplicates && self.recent.contains(&ends);
+        self.recent.add(ends);
         self.spacing.add(packet.number, at_ns, is_copy);
         if let Some(shaper) = self.shaper.as_mut().filter(|_| !is_copy) {
             if is_set_back {

@@ -96,8 +96,9 @@ impl Streams {
     /// Adds a frame.
     #[inline]
     pub(crate) fn add(&mut self, packet: &Packet, options: &Options) {
-        if !self.heads.find(packet, |index, content| self.all[index].add(packet, content)) {
-            self.add_by_key(packet, options);
+        match self.heads.find(packet) {
+            Some((index, _, content)) => self.all[index].add(packet, &content),
+            None => self.add_by_key(packet, options),
         }
     }
 
