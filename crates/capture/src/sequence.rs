@@ -160,6 +160,8 @@ pub(crate) struct Sequence {
     /// Wrapping offset from a number to the frame's index.
     to_index: u64,
     held: Vec<Held>,
+    /// True if all held frames are copies of the newest ones, one after the other.
+    held_again: bool,
     gap: Option<Gap>,
     /// A frame without a number that is early, until the next one shows whether it is a frame between the others.
     early: Option<(u64, i64)>,
@@ -197,6 +199,7 @@ impl Sequence {
             held_run: Vec::new(),
             to_index: 0,
             held: Vec::new(),
+            held_again: false,
             gap: None,
             early: None,
             stalled: false,
@@ -362,14 +365,14 @@ impl Sequence {
     /// Adds a frame whose number is not expected, or that follows one that is not decided yet.
     fn add_unexpected(&mut self, held: Held, place: &mut impl FnMut(Placed)) {
         if !self.held.is_empty() {
-            self.held.push(held);
-            if self.held.len() == LOOKAHEAD {
+            self.hold(held);
+            if self.held.len() >= LOOKAHEAD && !self.may_be_last_copies() {
                 self.decide(place);
             }
         } else if let Some(number) = self.evident(held) {
             self.assign(held.frame, held.at_ns, number, false, place);
         } else {
-            self.held.push(held);
+            self.hold(held);
         }
     }
 
@@ -394,8 +397,10 @@ impl Sequence {
 
     /// Decides about the first held frame with the frames after it.
     fn decide(&mut self, place: &mut impl FnMut(Placed)) {
+        let are_last_copies = self.may_be_last_copies();
         let first = self.held.remove(0);
-        let rest = std::mem::take(&mut self.held);
+        let mut rest = std::mem::take(&mut self.held);
+        let later = rest.split_off(rest.len().min(LOOKAHEAD - 1));
         let ahead = self.ahead(first);
         let room = self.room(first);
         // True if the first frame would have overtaken some of the others. After a long loss, the numbers of later frames
@@ -410,6 +415,11 @@ impl Sequence {
         let lost = ahead.cast_signed();
         let is_close = ahead <= OVERTAKES && (lost <= room || lost == room + 1 && overtaken);
         let at_set = self.lost_at_set(first, &rest);
+        if are_last_copies && rest.len() + 1 == LOOKAHEAD && at_set.is_none() && by_time.is_none() {
+            let all = std::iter::once(first).chain(rest).chain(later);
+            all.for_each(|one| self.assign(one.frame, one.at_ns, self.behind(self.ahead(one)), false, place));
+            return;
+        }
         let number = if let Some(LostAtSet::Ahead(lost)) = at_set {
             if self.may_be_set_back(first) {
                 self.schedule.restart();
@@ -421,7 +431,7 @@ impl Sequence {
             Some(self.next.saturating_add(lost))
         } else if ahead == 0 || is_close && room <= SILENCE_MAX {
             Some(self.next.saturating_add(ahead))
-        } else if continued || self.are_last_copies(first, &rest) {
+        } else if continued || are_last_copies {
             Some(self.behind(ahead))
         } else {
             None
@@ -440,16 +450,29 @@ impl Sequence {
                 self.assign(first.frame, first.at_ns, self.next, !is_set, place);
             }
         }
-        rest.into_iter().for_each(|held| self.add_eight(held, place));
+        rest.into_iter().chain(later).for_each(|held| self.add_eight(held, place));
     }
 
-    /// True if the stream ends with these frames, and copies of them were the newest ones: too few for a restart.
-    fn are_last_copies(&self, first: Held, rest: &[Held]) -> bool {
-        let is_copy = |held: &Held| {
-            let ahead = self.ahead(*held);
-            WINDOW - ahead <= OVERTAKES && self.is_seen(self.behind(ahead))
-        };
-        rest.len() + 1 < LOOKAHEAD && is_copy(&first) && rest.iter().all(is_copy)
+    /// Holds a frame until the following ones decide about it.
+    fn hold(&mut self, held: Held) {
+        let is_next = self.held.last().is_none_or(|last| self.held_again && held.low == last.low.wrapping_add(1));
+        self.held_again = is_next && self.is_copy(held);
+        self.held.push(held);
+    }
+
+    /// True if the stream perhaps ends with the held frames, and frames with their numbers were the newest ones: copies of
+    /// these. A talker that restarts goes on to later numbers. More copies than a restart has to show come one by one.
+    fn may_be_last_copies(&self) -> bool {
+        if self.held.len() >= LOOKAHEAD {
+            return self.held_again;
+        }
+        self.held.iter().all(|&held| self.is_copy(held) && WINDOW - self.ahead(held) <= OVERTAKES)
+    }
+
+    /// True if a frame with this number is among the newest ones.
+    fn is_copy(&self, held: Held) -> bool {
+        let ahead = self.ahead(held);
+        ahead > 0 && self.is_seen(self.behind(ahead))
     }
 
     /// The frames lost before `first`, if it and `rest` continue the numbers on a clock that was set; `None` if they do not,

@@ -1001,3 +1001,24 @@ fn copies_of_frames_are_no_bursts_and_need_no_credit() {
     assert_eq!((found.bursts, found.longest_burst), (Some(1), 50));
     assert!(found.shaper.unwrap().violations > 25);
 }
+
+#[test]
+fn copies_at_the_end_are_no_restart() {
+    for copies in [8, 15, 16, 17, 40, 200] {
+        for (after_ns, apart_ns) in [(60_000, PERIOD_NS), (3_000, 2_000)] {
+            let mut talker = Talker::plain(1);
+            let mut frames = talker.steady(10_000);
+            let at_ns = |n: u64| 10_000 * PERIOD_NS + after_ns + n as i64 * apart_ns;
+            frames.extend((0..copies).map(|n| talker.seen(10_000 - copies + n, at_ns(n))));
+            let found = avtp(&frames);
+            assert_eq!(losses(&found.capture), [0, 0, copies, 0, 0, 0], "{copies} {apart_ns}");
+            assert_eq!((found.capture.late, found.capture.steps_total), (Some(0), Some(0)), "{copies} {apart_ns}");
+        }
+    }
+    // A talker that starts again goes on to numbers that were not seen.
+    let mut talker = Talker::plain(1);
+    let frames: Vec<_> = talker.steady(10_000);
+    let again = (0..500).map(|n| talker.seen(9_900 + n, (10_000 + n as i64) * PERIOD_NS + scatter(n)));
+    let found = avtp(&frames.into_iter().chain(again).collect::<Vec<_>>());
+    assert_eq!(losses(&found.capture), [0, 0, 0, 0, 0, 1]);
+}
