@@ -364,11 +364,21 @@ fn other_period(
 ) -> Option<String> {
     let in_words = |ns: f64| format_ns(nearest(ns));
     let is_same = |ns: f64| (ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
+    if let Some((ratio, at_ns)) = tracked.other_step.filter(|_| sends_singly(tracked)) {
+        return Some(format!(
+            "the numbers are {ratio} times as far apart from {} on, so the talker probably changed its period from {} to {}: \
+             analyse both parts apart",
+            format_ns(at_ns),
+            in_words(grid.period_ns),
+            in_words(grid.period_ns * ratio)
+        ));
+    }
     let change = tracked.rates.change(resolution_ns, tracked.numbered).filter(|_| sends_singly(tracked));
-    // A talker that has its period in one part of the capture and a multiple in the other skips slots.
+    // A talker that has its period in one part of the capture and a multiple in the other skips slots, unless it restarted.
     let is_multiple = |ns: f64| is_same(ns / (ns / nominal.ns as f64).round().max(1.0));
     let skips = |change: &Change| {
-        nominal.told_by != PeriodSource::Median && is_multiple(change.before_ns) && is_multiple(change.after_ns)
+        let is_stated = nominal.told_by != PeriodSource::Median;
+        !tracked.may_have_restarted && is_stated && is_multiple(change.before_ns) && is_multiple(change.after_ns)
     };
     if let Some(Change { frame, at_ns, before_ns, after_ns }) = change.filter(|change| !skips(change)) {
         return Some(format!(

@@ -155,7 +155,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     of_steps.into_iter().for_each(|text| add("steps", text));
     if capture.is_numbered() && capture.lost.is_none() {
         let text = "the number of lost frames is not known: their numbers repeat, and do not show how many were lost where the \
-                    time changed";
+                    time, or the step from one number to the next, changed";
         add("numbers", text.into());
     }
     if let Some(why) = &capture.lateness_unknown {

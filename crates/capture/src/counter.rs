@@ -33,6 +33,11 @@ const EXACT_SLOTS: f64 = 4.0;
 /// The error of the time must be at most this part of the frames after which the numbers start again. Otherwise, any time is
 /// near that of one of their multiples.
 const ERROR_MAX: f64 = 1.0 / 32.0;
+/// Part of the first intervals that are near the usual one in a stream whose frames are sent one by one, and how near.
+const EVEN: f64 = 0.75;
+const EVEN_NEAR: f64 = 0.5;
+/// If so many frames in a row are each a number of several steps after the one before, that is the new step.
+const OTHER_STEP: u32 = 256;
 /// After a silence of unknown length, a number continues the one before it if it is up to this far ahead, and up to this part
 /// of all numbers.
 const CONTINUES_MAX: u64 = BEHIND_MAX;
@@ -41,6 +46,8 @@ const CONTINUES_PART: u64 = 8;
 const BEGINS_BELOW: u64 = 32;
 /// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
 const CREEP: f64 = 1e-3;
+/// smpCnt starts again after this time, ns.
+const SECOND_NS: i64 = 1_000_000_000;
 /// Samples a second of IEC 61850-9-2 LE (80 and 256 a cycle of 50 and 60 Hz) and IEC 61869-9: smpCnt starts again there.
 const SAMPLES_A_SECOND: [u32; 7] = [4000, 4800, 5760, 12_800, 14_400, 15_360, 96_000];
 
@@ -137,7 +144,13 @@ impl Counter {
 
     /// True if frames were lost where neither their numbers nor the time show how many.
     pub(crate) fn lost_unknown(&self) -> bool {
-        matches!(&self.kind, Kind::Numbers(numbers) if numbers.lost_unknown)
+        matches!(&self.kind, Kind::Numbers(numbers) if numbers.lost_unknown || numbers.other_step.is_some())
+    }
+
+    /// The ratio of the step of the numbers from a frame on to the step before, and the time of that frame, ns; `None` if the
+    /// talker kept its step.
+    pub(crate) fn other_step(&self) -> Option<(f64, i64)> {
+        if let Kind::Numbers(numbers) = &self.kind { numbers.other_step } else { None }
     }
 
     /// True if the talker sent several states.
@@ -190,7 +203,15 @@ pub(crate) struct Numbers {
     interval_error: f64,
     /// Ticks of the media clock between two frames of RTP; `None` if they are not the same for most frames.
     ticks: Option<u32>,
+    /// True if frames are sent one by one, so that the time shows how many passed.
+    is_even: bool,
     newest: Option<Newest>,
+    /// Frames from each of the last frames to the next one, the number of these frames, and the time of the first one, ns.
+    stride: (u64, u32, i64),
+    /// A difference that is less than a step, how often it came, and the time of the first one, ns.
+    part: (u64, u32, i64),
+    /// The ratio of the new step to the one before, if the talker changed it, and the time of the first frame after it, ns.
+    other_step: Option<(f64, i64)>,
     /// True if frames were lost where neither the numbers nor the time show how many.
     lost_unknown: bool,
 }
@@ -269,7 +290,14 @@ impl Numbers {
         let interval_ns = usual_mean(&intervals_ns)?.max(1.0);
         // EtherCAT masters use a part of 8 bits. With wider numbers, two restarts after equal times would look like this.
         let used = (range == Range::Bits(8)).then(|| used_values(&frames, step)).flatten();
-        let (values, is_eight) = (used.or(in_field), range == Range::Bits(8) && step == 1 && used.is_none());
+        let of_second = || {
+            let samples_a_second = step as f64 * 1e9 / interval_ns;
+            let is_rate = |rate: &u64| (*rate as f64 / samples_a_second - 1.0).abs() <= EXACT;
+            let all_below = |rate: &u64| frames.iter().all(|(count, _)| u64::from(count.value) < *rate);
+            SAMPLES_A_SECOND.map(u64::from).into_iter().find(|rate| is_rate(rate) && all_below(rate))
+        };
+        let (values, is_eight) =
+            (used.or(in_field).or_else(of_second), range == Range::Bits(8) && step == 1 && used.is_none());
         Some(Self {
             values,
             in_field,
@@ -278,7 +306,11 @@ impl Numbers {
             interval_ns,
             interval_error: EXACT,
             ticks: ticks(&frames, step),
+            is_even: is_even(&intervals_ns, interval_ns),
             newest: None,
+            stride: (1, 0, 0),
+            part: (0, 0, 0),
+            other_step: None,
             lost_unknown: false,
         })
     }
@@ -294,8 +326,33 @@ impl Numbers {
             let crept_ns = newest.base_ns + CREEP * self.interval_ns * (seq - newest.seq) as f64;
             let base_ns = if self.pauses(newest, seq, at_ns) { phase_ns } else { phase_ns.min(crept_ns) };
             self.newest = Some(Newest { value: count.value.into(), seq, at_ns, media: count.media, base_ns });
+            self.follow_stride(seq - newest.seq, at_ns);
         }
         Some(Extended { seq, distance: ahead.unsigned_abs() })
+    }
+
+    /// Notices a new step of the numbers: so many frames are between the last two.
+    #[inline]
+    fn follow_stride(&mut self, frames: u64, at_ns: i64) {
+        if frames != self.stride.0 {
+            self.stride = (frames, 0, at_ns);
+        }
+        self.stride.1 = self.stride.1.saturating_add(1);
+        if self.stride.1 == OTHER_STEP && frames > 1 && self.other_step.is_none() {
+            self.other_step = Some((frames as f64, self.stride.2));
+        }
+    }
+
+    /// Notices a new step of the numbers that is less than the one before, by a frame so far from the newest one.
+    #[cold]
+    fn follow_part(&mut self, difference: u64, at_ns: i64) {
+        if difference != self.part.0 {
+            self.part = (difference, 0, at_ns);
+        }
+        self.part.1 = self.part.1.saturating_add(1);
+        if self.part.1 == OTHER_STEP && self.other_step.is_none() {
+            self.other_step = Some((difference as f64 / self.step as f64, self.part.2));
+        }
     }
 
     fn begin(&mut self, count: Count, at_ns: i64) -> u64 {
@@ -333,6 +390,8 @@ impl Numbers {
                 self.fitting(newest, forward, (values - forward) % values, around, (value, at_ns))
             }
             None => {
+                // The numbers have started again at an unknown value.
+                self.lost_unknown |= at_ns.saturating_sub(newest.at_ns) > SECOND_NS;
                 let (forward, backward) = (value.checked_sub(newest.value), newest.value.checked_sub(value));
                 self.fitting(
                     newest,
@@ -368,6 +427,9 @@ impl Numbers {
         around: Around,
         (value, at_ns): (u64, i64),
     ) -> Option<i64> {
+        if forward < self.step && forward > 0 {
+            self.follow_part(forward, at_ns);
+        }
         let behind = self.frames_in(backward).filter(|&behind| behind <= BEHIND_MAX);
         let ahead = self.frames_in(forward).map(|ahead| {
             // In a long silence, the numbers can have started again several times.
@@ -387,12 +449,33 @@ impl Numbers {
             (Some(0), _) => Some(0),
             // The frame can be late, too.
             (Some(ahead), _) if self.off_time(newest, ahead, at_ns).any(|slots| slots >= -tolerance(ahead)) => {
-                Some(ahead.cast_signed())
+                match self.is_doubtful(newest, ahead, around, at_ns) {
+                    false => Some(ahead.cast_signed()),
+                    // The time of the media is that of another run, too.
+                    true if around.media.is_some() => None,
+                    true => self.after_silence(ahead, around, value, true),
+                }
             }
-            (_, Some(behind)) => Some(-behind.cast_signed()),
-            (Some(ahead), None) if self.is_lost_at_set(newest, ahead, around, at_ns) => Some(ahead.cast_signed()),
+            // A frame can be late, but not by so long.
+            (_, Some(behind)) if self.slots_between(newest.at_ns, at_ns) <= PAUSE => Some(-behind.cast_signed()),
+            (Some(ahead), _) if self.is_lost_at_set(newest, ahead, around, at_ns) => Some(ahead.cast_signed()),
             _ => None,
         }
+    }
+
+    /// True if the numbers show a long loss before this frame, but another time passed than that of the lost frames, and the
+    /// time of the media shows neither: the talker can have started again with any number.
+    fn is_doubtful(&self, newest: Newest, ahead: u64, around: Around, at_ns: i64) -> bool {
+        if ahead <= continues_max(around) {
+            return false;
+        }
+        let slots = self.slots_between(newest.at_ns, at_ns);
+        let error = EXACT_SLOTS + self.interval_error * slots;
+        let apart_max = if self.is_even { SLOTS_APART.max(error) } else { tolerance(ahead) };
+        let is_time_of = |frames: f64| (slots - frames).abs() <= apart_max;
+        let by_media = self.media_slots(newest, around.media);
+        let agrees = by_media.is_some_and(|frames| is_time_of(frames) || (frames - ahead as f64).abs() < 1.0);
+        !agrees && self.off_time(newest, ahead, at_ns).all(|slots| slots.abs() > apart_max)
     }
 
     /// The number of frames from the newest one to this one, with this number, after a long silence. If its slots are not
@@ -451,6 +534,12 @@ impl Numbers {
         Some(if passed.is_multiple_of(ticks) { (passed / ticks).into() } else { 0 })
     }
 
+    /// The same with the parts of frames.
+    fn media_slots(&self, newest: Newest, media: Option<MediaTime>) -> Option<f64> {
+        let (ticks, before, now) = (self.ticks?, newest.media?, media?);
+        Some(f64::from(now.timestamp.wrapping_sub(before.timestamp)) / f64::from(ticks))
+    }
+
     fn frames_in(&self, difference: u64) -> Option<u64> {
         (difference < u64::MAX && difference.is_multiple_of(self.step)).then(|| difference / self.step)
     }
@@ -484,6 +573,12 @@ fn without_copies(frames: &[(Contained, i64)]) -> Option<Vec<(Contained, i64)>> 
     }
     let part = (frames.len() - kept.len()) as f64 / frames.len().max(1) as f64;
     (COPIED..=REPEATED).contains(&part).then_some(kept)
+}
+
+/// True if most of these intervals are near the usual one: the frames are not sent in groups.
+fn is_even(intervals_ns: &[i64], usual_ns: f64) -> bool {
+    let is_near = |ns: &&i64| (**ns as f64 - usual_ns).abs() <= EVEN_NEAR * usual_ns;
+    intervals_ns.iter().filter(is_near).count() as f64 >= EVEN * intervals_ns.len() as f64
 }
 
 /// The number of values that a talker uses, if its numbers start again below the largest of their field: the one after which

@@ -262,7 +262,8 @@ impl Measure {
         let lost_unknown = sequence.lost_unknown || reference.counter.as_ref().is_some_and(Counter::lost_unknown);
         // In bursts of different lengths, the time does not show which of the frames with the same 8 bits came.
         let unexpected = sequence.lost + sequence.reordered + sequence.too_late + sequence.restarts;
-        let is_ambiguous = reference.bursts_differ && sequence.is_eight && unexpected > 0;
+        let has_other_step = reference.counter.as_ref().is_some_and(|counter| counter.other_step().is_some());
+        let is_ambiguous = has_other_step || reference.bursts_differ && sequence.is_eight && unexpected > 0;
         let by_number = |count: u64| (!lost_unknown && !is_ambiguous).then_some(count);
         let by_order = |count: u64| (!is_ambiguous).then_some(count);
         let resolution_ns = reference.resolution_ns;

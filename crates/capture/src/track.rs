@@ -67,6 +67,10 @@ pub(crate) struct Tracked {
     pub(crate) numbered: bool,
     /// True if the talker sent several states, such as a talker of GOOSE.
     pub(crate) changes_state: bool,
+    /// True if the talker restarted its numbers, or perhaps did so after a silence.
+    pub(crate) may_have_restarted: bool,
+    /// As [`Counter::other_step`].
+    pub(crate) other_step: Option<(f64, i64)>,
     /// Lost frames; `None` if frames have no number.
     pub(crate) lost: Option<u64>,
     /// As it was before the first frame.
@@ -185,6 +189,8 @@ impl Track {
             intervals: self.intervals,
             numbered: slots.numbered,
             changes_state: self.counter.as_ref().is_some_and(Counter::changes_state),
+            may_have_restarted: lost_unknown || slots.sequence.restarts > 0,
+            other_step: self.counter.as_ref().and_then(Counter::other_step),
             lost: (slots.numbered && !lost_unknown).then_some(slots.sequence.lost),
             counter: self.learned.take(),
         })

@@ -1022,3 +1022,14 @@ fn copies_at_the_end_are_no_restart() {
     let found = avtp(&frames.into_iter().chain(again).collect::<Vec<_>>());
     assert_eq!(losses(&found.capture), [0, 0, 0, 0, 0, 1]);
 }
+
+#[test]
+fn a_restart_with_another_period_is_a_change() {
+    let mut talker = Talker::plain(1);
+    let mut frames = talker.steady(10_000);
+    frames.extend((0..10_000).map(|n| talker.seen(n + 177, (20_000 + 2 * n as i64) * PERIOD_NS + 33_000 + scatter(n))));
+    let found = avtp(&frames).capture;
+    let why = found.lateness_unknown.unwrap_or_default();
+    assert!(why.starts_with("the talker changed its period from 125 us to 250 us"), "{why}");
+    assert_eq!((found.late, found.skipped_slots), (None, None));
+}

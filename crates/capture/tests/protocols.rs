@@ -791,3 +791,79 @@ fn later_copies_are_duplicates() {
         }
     }
 }
+
+/// A talker that starts again can begin with any number.
+#[test]
+fn a_restart_with_any_number_after_a_pause_is_no_loss() {
+    for pause in [1_900, 30_000, 300_000] {
+        for number in [9_000, 45_000] {
+            let after = |n: u64| media(number + n, 77_777 + n, false, 5_000 + pause + n);
+            let frames: Vec<Seen> = (0..5_000).map(|n| media(n, n, false, n)).chain((0..5_000).map(after)).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            let counts = (capture.lost, capture.restarts, capture.late, &capture.lateness_unknown);
+            assert_eq!(counts, (Some(0), Some(1), Some(0), &None), "RTP {pause} {number}");
+        }
+        // Without a time of the media, the number does not show which of them.
+        for (name, frame, number) in
+            [("PROFINET", profinet as fn(u64) -> Vec<u8>, 6_777), ("SV", sampled_values, 6_234)]
+        {
+            let ethertype = if name == "SV" { 0x88ba } else { 0x8892 };
+            let frame = |n: u64, slot: u64| seen(slot, ethernet(ethertype, &frame(n)));
+            let after = |n: u64| frame(number + n, 5_000 + pause + n);
+            let frames: Vec<Seen> = (0..5_000).map(|n| frame(n, n)).chain((0..5_000).map(after)).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            assert_eq!((capture.lost, capture.late), (None, Some(0)), "{name} {pause}");
+        }
+    }
+}
+
+/// A loss with a stall after it is none, and neither is one of a stream with jitter.
+#[test]
+fn a_long_loss_of_each_protocol_is_counted() {
+    for (name, _, frame) in protocols().into_iter().filter(|(name, ..)| *name != "EtherCAT") {
+        for (lost, late, jitter) in [(300, 0, 1), (1_400, 20, 1), (1_400, 0, 1_500)] {
+            let seen = |n: u64| {
+                let slot = if (3_000 + lost..3_000 + lost + late).contains(&n) { 3_000 + lost + late } else { n };
+                let at_ns = BEGIN_NS + slot * PERIOD_NS + scatter(n).cast_unsigned() * jitter + (n % 100) * 1_000;
+                Seen { at_ns, interface: 0, bytes: frame(n) }
+            };
+            let frames: Vec<Seen> = (0..9_000).filter(|n| !(3_000..3_000 + lost).contains(n)).map(seen).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            assert_eq!((capture.lost, capture.restarts), (Some(lost), Some(0)), "{name} {lost} {late} {jitter}");
+        }
+    }
+}
+
+/// Twice as much time between two frames of PROFINET makes their numbers twice as far apart, as if each second one was lost.
+#[test]
+fn another_step_of_the_numbers_is_another_period() {
+    for (pause, before, after) in [(0, 1, 2), (5_000, 1, 2), (0, 2, 1), (5_000, 2, 1)] {
+        let slot = |n: u64| n.min(5_000) * before + n.saturating_sub(5_000) * after;
+        let frame = |n: u64| {
+            let paused = if n < 5_000 { 0 } else { pause };
+            seen(slot(n) + paused, ethernet(0x8892, &profinet(slot(n) + paused / 3)))
+        };
+        let capture = analysed(1, &(0..10_000).map(frame).collect::<Vec<_>>(), &OPTIONS).capture;
+        let why = capture.lateness_unknown.as_deref().unwrap_or_default();
+        let expected = format!("the talker probably changed its period from {before} ms to {after} ms");
+        assert!(why.contains(&expected), "{pause}: {why}");
+        assert_eq!((capture.lost, capture.late, capture.too_late), (None, None, None), "{pause} {before} {after}");
+    }
+}
+
+/// smpCnt starts again each second, even if the frames before a silence did not show it.
+#[test]
+fn sampled_values_can_be_lost_before_their_numbers_started_again() {
+    let rate = |period_ns: u64, n: u64, slot: u64| {
+        let at_ns = BEGIN_NS + slot * period_ns + scatter(slot).cast_unsigned();
+        Seen { at_ns, interface: 0, bytes: ethernet(0x88ba, &sampled_values(n)) }
+    };
+    let lost = |period_ns: u64, number: u64, slots: u64| {
+        let after = |n: u64| rate(period_ns, number + n, 1_000 + slots + n);
+        let frames: Vec<Seen> = (0..1_000).map(|n| rate(period_ns, n, n)).chain((0..2_000).map(after)).collect();
+        analysed(1, &frames, &OPTIONS).capture.lost
+    };
+    assert_eq!(lost(250_000, 1_000, 8_000), Some(8_000), "4000 a second");
+    assert_eq!(lost(250_000, 1_500, 14_400_000), None, "an hour");
+    assert_eq!(lost(300_000, 1_000, 12_000), None, "no usual rate");
+}
