@@ -249,6 +249,16 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     all
 }
 
+/// The clocks wandered faster than the grid of a long capture can follow.
+pub(crate) fn wander_within() -> Caveat {
+    Caveat {
+        kind: "wander".into(),
+        text: "the clocks wandered faster than slots can follow in so long a capture, so the number of late frames is not known: \
+               pieces of it show that, e.g. of an hour (editcap -i 3600)"
+            .into(),
+    }
+}
+
 fn are(count: u64) -> &'static str {
     if count == 1 { "is" } else { "are" }
 }

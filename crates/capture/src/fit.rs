@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::convert::{nearest, signed};
+use crate::track::{STRETCHES, is_earlier};
 use crate::wander::{Wander, follow};
 
 /// The quantile of the earliest frames at which the grid starts, because they also have jitter.
@@ -32,6 +33,9 @@ pub(crate) struct Grid {
     /// The same spread, which is large if the stream was late for long, or if a clock wandered too fast to be followed. `None`
     /// with too few stretches.
     pub(crate) wander_ns: Option<f64>,
+    /// The spread of the earliest frames around the lines through their neighbours, which is large if the clocks wandered
+    /// between them, ns.
+    pub(crate) between_ns: f64,
     /// Number of slots of the longest run.
     pub(crate) slots: i64,
     /// The possible relative error of the slope: the spread of the frames around the line divided by their time span.
@@ -39,10 +43,11 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Fits the grid to `kept`, the index and the time of the earliest frame in each stretch, stamped in steps of
+    /// Fits the grid to `fine`, the index and the time of the earliest frame in each stretch, stamped in steps of
     /// `step_ns`. The slope is the median over all pairs of a run (Theil 1950, Sen 1968), which tolerates up to a quarter of
     /// late stretches. The origin is the first decile of the earliest frames.
-    pub(crate) fn fit(approximate_ns: f64, kept: &[(i64, i64)], offsets_ns: Vec<f64>, step_ns: u64) -> Self {
+    pub(crate) fn fit(approximate_ns: f64, fine: &[(i64, i64)], offsets_ns: Vec<f64>, step_ns: u64) -> Self {
+        let kept = &joined(fine, approximate_ns)[..];
         let typical_ns = neighbour_slope(approximate_ns, kept);
         let group_ns = typical_ns * offsets_ns.len().max(1) as f64;
         let runs = runs(typical_ns, typical_ns * RUN_DISTANCE..=group_ns * RUN_DISTANCE_MAX, kept, step_ns);
@@ -56,12 +61,15 @@ impl Grid {
         let slope_error = line_scatter_ns / (slots.max(1) as f64 * period_ns);
         let mut wander = Wander::default();
         let (mut origin_ns, mut scatter_ns) = (line_origin_ns, line_scatter_ns);
-        if let Some(mut followed) = follow(kept, period_ns, offsets_ns.len().max(1), step_ns) {
+        let follow = |kept| follow(kept, period_ns, offsets_ns.len().max(1), step_ns);
+        // One sudden change that does not last hides a slow wander from short stretches.
+        if let Some(mut followed) = follow(fine).or_else(|| follow(kept)) {
             (origin_ns, scatter_ns) = origin_and_scatter(&mut followed.rest_ns);
             wander = followed.wander;
         }
         let wander_ns = (longest.len() >= STRETCHES_FOR_WANDER || !wander.is_none()).then_some(scatter_ns);
-        Self { period_ns, origin_ns, offsets_ns, wander, scatter_ns, wander_ns, slots, slope_error }
+        let (_, between_ns) = origin_and_scatter(&mut fine.windows(3).filter_map(off_neighbours).collect::<Vec<_>>());
+        Self { period_ns, origin_ns, offsets_ns, wander, scatter_ns, wander_ns, between_ns, slots, slope_error }
     }
 
     /// The time of a frame on a clock that does not wander against that of the talker, ns.
@@ -89,6 +97,20 @@ impl Grid {
     pub(crate) fn group_ns(&self) -> f64 {
         self.period_ns * self.offsets_ns.len().max(1) as f64
     }
+}
+
+/// The earliest frames of at most [`STRETCHES`] stretches, each of several of these: the line needs all pairs.
+fn joined(fine: &[(i64, i64)], interval_ns: f64) -> Vec<(i64, i64)> {
+    let earlier = |one: (i64, i64), next: &(i64, i64)| if is_earlier(*next, one, interval_ns) { *next } else { one };
+    let earliest = |some: &[(i64, i64)]| some.iter().skip(1).fold(some[0], earlier);
+    fine.chunks(fine.len().div_ceil(STRETCHES).max(1)).map(earliest).collect()
+}
+
+/// The distance of the second of three frames from the line through the others, ns.
+fn off_neighbours(three: &[(i64, i64)]) -> Option<f64> {
+    let [a, b, c] = *three else { return None };
+    let slots = b.0.saturating_sub(a.0) as f64;
+    Some(b.1.saturating_sub(a.1) as f64 - slots * slope(a, c)?)
 }
 
 /// The first decile of these departures from a line, and their spread without the outer tenth on each side, ns.

@@ -62,6 +62,8 @@ pub(crate) struct Reference {
     pub(crate) changes_state: bool,
     /// True if the frames are sent in bursts of different lengths.
     pub(crate) bursts_differ: bool,
+    /// True if clocks can wander within the stretches to whose earliest frames the grid was fitted.
+    pub(crate) may_wander_within: bool,
     /// True if the talker skips many slots of a grid that has one phase for the whole stream.
     pub(crate) skips_many: bool,
 }
@@ -238,6 +240,12 @@ impl Measure {
         }
     }
 
+    /// True if the clocks wandered within the stretches to whose earliest frames the grid was fitted, so that frames seem late.
+    pub(crate) fn wanders_within(&self) -> bool {
+        let Reference { lateness_unknown, may_wander_within, grid, .. } = &self.reference;
+        lateness_unknown.is_none() && *may_wander_within && grid.between_ns > self.tolerance_ns as f64
+    }
+
     /// The figures, added to a capture that already has those of file and stream, and the lateness series.
     pub(crate) fn finish(mut self, capture: Capture) -> (Capture, Series) {
         let Self { sequence, lateness, late, steps, .. } = &mut self;
@@ -245,6 +253,7 @@ impl Measure {
             lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
         });
         lateness.end(&mut |one| late.add(one), &mut |step| steps.add(step));
+        let wanders_within = self.wanders_within();
         let clock_was_set = self.steps.clock > 0 || self.spacing.out_of_order > 0;
         if self.reference.lateness_unknown.is_some() {
             // Losses and intervals do not need a grid.
@@ -298,7 +307,7 @@ impl Measure {
             max_deviation_ns: counted.then_some(spacing.max_deviation_ns()),
             worst_gaps: spacing.worst.into_vec(),
             tolerance_ns: self.tolerance_ns.cast_unsigned(),
-            late: Some(late.late),
+            late: Some(late.late).filter(|_| !wanders_within),
             late_packets: Some(late.late_packets),
             missed_slots: Some(late.missed_slots),
             skipped_slots: Some(skipped),

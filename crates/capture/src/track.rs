@@ -8,6 +8,7 @@ use crate::period::{Estimate, estimate, indexed, is_doubtful, mean_ns, repeats_m
 use crate::rates::Rates;
 use crate::schedule::Schedule;
 use crate::sequence::{Contained, Number, Placed, Sequence};
+use crate::wander::KNOT_NS;
 
 /// Number of frames for the estimate of the period, and of those for a better one if these do not show it well.
 const ESTIMATE_OF: usize = 256;
@@ -20,8 +21,12 @@ const FOLLOW: f64 = 1.0 / 16.0;
 const CLOSELY: f64 = 0.55;
 /// After this many slots, the observed period replaces the estimated one.
 const SETTLED: i64 = 256;
-/// Number of stretches of the stream whose earliest frames are kept.
+/// Number of stretches of the stream whose earliest frames are kept: the usual one, and the one that a stretch of
+/// [`Earliest::lasting`] slots is not joined with others for. Short stretches show clocks that wander within minutes.
 pub(crate) const STRETCHES: usize = 256;
+const STRETCHES_MAX: usize = 4096;
+/// A stretch that shows how the clocks wander has at least so many frames: the earliest one of few scatters.
+const LASTING_FRAMES: i64 = 256;
 /// A given period and an observed one are the same if they differ by at most this part: far more than any clock.
 pub(crate) const SAME_PERIOD: f64 = 0.01;
 
@@ -55,6 +60,8 @@ pub(crate) struct Tracked {
     pub(crate) offsets_ns: Vec<f64>,
     /// Index and time of the earliest frame of each stretch.
     pub(crate) earliest: Vec<(i64, i64)>,
+    /// True if the stream is so long that clocks can wander within a stretch.
+    pub(crate) may_wander_within: bool,
     /// The bursts, if their frames have no place in the grid.
     pub(crate) bursts: Option<Bursts>,
     pub(crate) rates: Rates,
@@ -183,6 +190,7 @@ impl Track {
             rates: slots.rates,
             interval_ns: slots.interval_ns,
             offsets_ns: slots.groups.offsets_ns(&slots.offsets_ns),
+            may_wander_within: slots.earliest.are_long(),
             earliest: slots.earliest.kept,
             irregular,
             step_ns: self.step_ns,
@@ -243,7 +251,7 @@ impl Slots {
             held: None,
             frames: 0,
             regular: 0,
-            earliest: Earliest::default(),
+            earliest: Earliest::with_lasting(nearest(KNOT_NS as f64 / interval_ns).max(LASTING_FRAMES)),
             groups,
             gaps: Gaps::new(interval_ns),
             rates: Rates::new(interval_ns),
@@ -425,6 +433,8 @@ impl Phase {
 pub(crate) struct Earliest {
     /// Slots per stretch, as a power of two; increased if there would be too many stretches.
     shift: u32,
+    /// Up to [`STRETCHES_MAX`] stretches of at least so many slots are kept; 0 for [`STRETCHES`] of any length.
+    lasting: i64,
     /// The last slot of the last stretch.
     end: i64,
     /// Slot and time, in order.
@@ -432,6 +442,11 @@ pub(crate) struct Earliest {
 }
 
 impl Earliest {
+    /// Keeps more stretches if they have at least so many slots.
+    fn with_lasting(slots: i64) -> Self {
+        Self { lasting: slots, ..Self::default() }
+    }
+
     /// Adds a frame. Returns true if stretches were merged.
     #[inline]
     pub(crate) fn add(&mut self, slot: i64, at_ns: i64, period: f64) -> bool {
@@ -451,8 +466,8 @@ impl Earliest {
     #[inline(never)]
     fn begin(&mut self, first: (i64, i64), period: f64) -> bool {
         self.kept.push(first);
-        let merges = self.kept.len() > STRETCHES;
-        while self.kept.len() > STRETCHES {
+        let merges = self.are_too_many();
+        while self.are_too_many() {
             self.shift = (self.shift + 1).min(i64::BITS - 1);
             self.merge(period);
         }
@@ -460,8 +475,22 @@ impl Earliest {
         merges
     }
 
+    fn are_too_many(&self) -> bool {
+        self.kept.len() > if self.lasting > 0 && self.slots() >= self.lasting { STRETCHES_MAX } else { STRETCHES }
+    }
+
+    /// True if the stretches are twice as long as they must be.
+    fn are_long(&self) -> bool {
+        self.lasting > 0 && self.slots() / 2 >= self.lasting
+    }
+
+    /// Slots per stretch.
+    fn slots(&self) -> i64 {
+        1 << self.shift.min(i64::BITS - 2)
+    }
+
     fn merge(&mut self, period: f64) {
-        let mut merged: Vec<(i64, i64)> = Vec::with_capacity(STRETCHES);
+        let mut merged: Vec<(i64, i64)> = Vec::with_capacity(self.kept.len() / 2 + 1);
         for &one in &self.kept {
             match merged.last_mut() {
                 Some(last) if last.0 >> self.shift == one.0 >> self.shift => {
@@ -483,7 +512,7 @@ fn end(slot: i64, shift: u32) -> i64 {
 
 /// True if a frame is earlier than another one, each relative to its own slot.
 #[inline]
-fn is_earlier(one: (i64, i64), other: (i64, i64), period: f64) -> bool {
+pub(crate) fn is_earlier(one: (i64, i64), other: (i64, i64), period: f64) -> bool {
     (one.1.saturating_sub(other.1) as f64) < one.0.saturating_sub(other.0) as f64 * period
 }
 

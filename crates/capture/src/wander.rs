@@ -13,7 +13,7 @@ use crate::convert::nearest;
 use crate::fit::{STRETCHES_TO_FIT, quantile};
 
 /// Minimum time between knots, ns. Clocks wander little within it, and the scatter of the frames changes the rate little.
-const KNOT_NS: i64 = 1_000_000_000;
+pub(crate) const KNOT_NS: i64 = 1_000_000_000;
 /// Minimum number of knots.
 const KNOTS_MIN: usize = 16;
 /// The usual rate around a knot is the median rate of so many intervals on each side.

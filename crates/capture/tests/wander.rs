@@ -11,9 +11,11 @@
 
 mod support;
 
+use std::io::Read;
+
 use capture::{Analysis, Options, analyse};
 use record::StepKind;
-use support::{LITTLE, OPTIONS, Seen, Talker, pcap, scatter};
+use support::{LITTLE, OPTIONS, Seen, Talker, datagram, pcap, scatter};
 
 const PERIOD_NS: i64 = 1_000_000;
 const SECOND: u64 = 1_000;
@@ -162,4 +164,62 @@ fn coarse_stamps_are_no_wander() {
             assert_eq!(wander, None, "{resolution_ns} {tenths_of_ppm}");
         }
     }
+}
+
+/// A capture of frames every 10 ms at these times, which is not in memory.
+struct Made {
+    frames: u64,
+    next: u64,
+    at_ns: fn(u64) -> i64,
+    read: Vec<u8>,
+}
+
+impl Read for Made {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        const HEADER: usize = 24;
+        if self.read.is_empty() && self.next < self.frames {
+            let until = self.frames.min(self.next + 1_000);
+            let frames: Vec<Seen> = (self.next..until).map(|n| datagram((self.at_ns)(n), 7_000)).collect();
+            self.read = pcap(LITTLE, true, 1, &frames).split_off(if self.next == 0 { 0 } else { HEADER });
+            self.next = until;
+        }
+        let length = into.len().min(self.read.len());
+        into[..length].copy_from_slice(&self.read[..length]);
+        self.read.drain(..length);
+        Ok(length)
+    }
+}
+
+fn made(frames: u64, at_ns: fn(u64) -> i64) -> Analysis {
+    let open = || Ok(Made { frames, next: 0, at_ns, read: Vec::new() });
+    analyse(open, "test", &Options { period_ns: Some(10_000_000), ..OPTIONS }).unwrap()
+}
+
+/// In an hour, the stretches to which the grid is fitted are much shorter than two minutes.
+#[test]
+fn wander_within_minutes_is_followed_in_a_long_capture() {
+    fn at_ns(n: u64) -> i64 {
+        let late_ns = if n % 7_001 == 3_500 { 300_000 } else { 0 };
+        n as i64 * 10_000_000 + wave(n as f64 / 100.0, 5.0, 120.0) as i64 + scatter(n) + late_ns
+    }
+    let found = made(360_000, at_ns);
+    let capture = &found.capture;
+    assert_eq!((capture.late, capture.steps_total), (Some(51), Some(0)), "{:?}", capture.steps);
+    assert!((found.series.max_ns.unwrap() - 300_000).abs() < 10_000, "{:?}", found.series.max_ns);
+    assert!((180_000.0..200_000.0).contains(&capture.period.followed_ns.unwrap()), "{:?}", capture.period);
+}
+
+/// The earliest frames of a capture of many hours do not show clocks that wander within a minute.
+#[test]
+fn lateness_is_not_known_if_the_clocks_wander_faster_than_the_stretches() {
+    fn at_ns(n: u64) -> i64 {
+        n as i64 * 10_000_000 + wave(n as f64 / 100.0, 20.0, 40.0) as i64 + scatter(n)
+    }
+    let found = made(2_300_000, at_ns);
+    assert_eq!((found.capture.late, found.capture.skipped_slots), (None, Some(0)));
+    assert!(
+        found.caveats.iter().any(|caveat| caveat.text.contains("faster than slots can follow")),
+        "{:?}",
+        found.caveats
+    );
 }
