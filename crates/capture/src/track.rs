@@ -183,7 +183,9 @@ impl Track {
         slots.finish();
         let lost_unknown = slots.sequence.lost_unknown || self.counter.as_ref().is_some_and(Counter::lost_unknown);
         let irregular = !slots.numbered && slots.regular * 2 < slots.frames;
-        let found = slots.gaps.bursts(slots.interval_ns).filter(|_| slots.offsets_ns.is_empty());
+        let group_ns = slots.interval_ns * slots.offsets_ns.len() as f64;
+        let differ = slots.groups.sizes.differ().then_some(Bursts { frames: None, period_ns: group_ns });
+        let found = slots.gaps.bursts(slots.interval_ns).filter(|_| slots.offsets_ns.is_empty()).or(differ);
         Some(Tracked {
             bursts: slots.estimate.as_ref().and_then(|estimate| estimate.bursts).or(found),
             estimate: slots.estimate,
@@ -240,7 +242,7 @@ struct Slots {
 impl Slots {
     fn new(estimate: Option<Estimate>, interval_ns: f64, offsets_ns: Vec<f64>, numbered: bool) -> Self {
         let schedule = Schedule::new(interval_ns, None, offsets_ns.len().max(1));
-        let groups = Groups { first: None, sums: vec![(0.0, 0); offsets_ns.len()] };
+        let groups = Groups::new(&offsets_ns, interval_ns);
         Self {
             estimate,
             interval_ns,
@@ -324,14 +326,20 @@ struct Groups {
     first: Option<(i64, i64)>,
     /// Sum and number of the differences at each position, ns.
     sums: Vec<(f64, u64)>,
+    sizes: Sizes,
 }
 
 impl Groups {
+    fn new(offsets_ns: &[f64], interval_ns: f64) -> Self {
+        Self { first: None, sums: vec![(0.0, 0); offsets_ns.len()], sizes: Sizes::new(offsets_ns, interval_ns) }
+    }
+
     #[inline]
     fn add(&mut self, offsets_ns: &[f64], placed: Placed, interval_ns: f64) {
         if self.sums.is_empty() {
             return;
         }
+        self.sizes.add(placed);
         let length = signed(self.sums.len());
         let (group, position) = (placed.index.div_euclid(length), placed.index.rem_euclid(length));
         let at_ns = without_offset(offsets_ns, placed);
@@ -354,6 +362,89 @@ impl Groups {
         offsets_ns.iter_mut().zip(&self.sums).for_each(|(offset_ns, sum)| *offset_ns += mean_ns(sum));
         let earliest_ns = offsets_ns.iter().copied().fold(f64::INFINITY, f64::min);
         offsets_ns.iter().map(|offset_ns| offset_ns - earliest_ns).collect()
+    }
+}
+
+/// The numbers of frames in the groups of a stream, which are between gaps.
+struct Sizes {
+    /// A longer gap is between two groups, ns; the largest time if gaps do not show them.
+    gap_ns: i64,
+    usual: i64,
+    /// Index and time of the last frame.
+    last: Option<(i64, i64)>,
+    /// Index and time of the first frame of the last group, and the size of the one before and the time between both, ns.
+    start: Option<(i64, i64)>,
+    before: Option<(i64, i64)>,
+    /// The last groups that each follow the one before after the same time.
+    in_a_row: u64,
+    /// Groups after some of these, and of those with the usual size before, the longer and the shorter ones.
+    regular: u64,
+    longer: u64,
+    shorter: u64,
+}
+
+impl Sizes {
+    /// A gap between groups is at least so many times longer than one within a group.
+    const GAP: f64 = 2.0;
+    /// If this part of the groups is shorter, their sizes differ. Fewer are groups of which the talker left out frames.
+    const SHORTER: f64 = 0.05;
+    /// Groups that show the usual time between them.
+    const IN_A_ROW: u64 = 4;
+
+    fn new(offsets_ns: &[f64], interval_ns: f64) -> Self {
+        let next = offsets_ns.iter().cycle().skip(1);
+        let mut gaps_ns: Vec<f64> = offsets_ns.iter().zip(next).map(|(one, next)| interval_ns + next - one).collect();
+        gaps_ns.sort_unstable_by(f64::total_cmp);
+        let largest_ns = gaps_ns.pop().unwrap_or(0.0);
+        let within_ns = gaps_ns.pop().unwrap_or(0.0);
+        let shows = largest_ns > Self::GAP * within_ns;
+        Self {
+            gap_ns: if shows { nearest((largest_ns + within_ns) / 2.0) } else { i64::MAX },
+            usual: signed(offsets_ns.len()),
+            last: None,
+            start: None,
+            before: None,
+            in_a_row: 0,
+            regular: 0,
+            longer: 0,
+            shorter: 0,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, Placed { index, at_ns, restarts, .. }: Placed) {
+        let last = self.last.replace((index, at_ns));
+        let follows =
+            !restarts && last.is_some_and(|(last, last_ns)| index == last.saturating_add(1) && at_ns >= last_ns);
+        if !follows {
+            (self.start, self.before, self.in_a_row) = (None, None, 0);
+        } else if last.is_some_and(|(_, last_ns)| at_ns.saturating_sub(last_ns) > self.gap_ns) {
+            self.begin(index, at_ns);
+        }
+    }
+
+    /// Begins a group.
+    fn begin(&mut self, index: i64, at_ns: i64) {
+        let Some((first, first_ns)) = self.start.replace((index, at_ns)) else { return };
+        let (size, after_ns) = (index.saturating_sub(first), at_ns.saturating_sub(first_ns));
+        let before = self.before.replace((size, after_ns));
+        let is_as_before = |&(_, ns): &(i64, i64)| after_ns.abs_diff(ns) <= ns.unsigned_abs() / 16;
+        let Some((size_before, _)) = before.filter(is_as_before) else {
+            self.in_a_row = 0;
+            return;
+        };
+        self.in_a_row += 1;
+        // A late frame changes the sizes and the distances of the groups around it.
+        if self.in_a_row >= Self::IN_A_ROW {
+            self.regular += 1;
+            self.longer += u64::from(size > self.usual && size_before >= self.usual);
+            self.shorter += u64::from(size < self.usual && size_before >= self.usual);
+        }
+    }
+
+    /// True if the sizes of the groups differ, so that the numbers of the frames do not show their places.
+    fn differ(&self) -> bool {
+        self.longer > 0 || self.shorter as f64 > Self::SHORTER * self.regular as f64
     }
 }
 

@@ -166,3 +166,21 @@ fn faults_by_8_bit_numbers_are_unknown_in_bursts_of_different_lengths() {
     assert_eq!(counts(&|n| n % 1_000 == 999), [None; 4]);
     assert_eq!(counts(&|_| false), [Some(0); 4]);
 }
+
+/// Some pictures, or parts of pictures, have more packets than most.
+#[test]
+fn bursts_that_are_longer_now_and_then_have_no_slots() {
+    for (usual, longer, every) in [(10, 11, 97), (10, 60, 50), (3, 4, 97), (3, 30, 250), (4, 12, 240)] {
+        let frames: Vec<Seen> = (0..3_000)
+            .flat_map(|burst| (0..if burst % every == every / 2 { longer } else { usual }).map(move |n| (burst, n)))
+            .zip(0..)
+            .map(|((burst, n), number)| {
+                rtp(number, burst * 1_800, i64::from(burst) * 20_000_000 + n * 12_000 + scatter(number))
+            })
+            .collect();
+        let capture = analysed(&frames);
+        let why = capture.lateness_unknown.clone().unwrap_or_default();
+        assert!(why.contains("in bursts of different lengths, one every 20"), "{usual} {longer} {every}: {why}");
+        assert_eq!((capture.lost, capture.late, capture.steps_total), (Some(0), None, None), "{usual} {longer}");
+    }
+}
