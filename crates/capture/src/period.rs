@@ -60,6 +60,14 @@ pub(crate) fn estimate(frames: &[(Number, i64)], known_ns: Option<u64>) -> Optio
     }
 }
 
+/// The estimate from these first frames, each of which comes twice; `None` if they are not regular.
+pub(crate) fn of_pairs(frames: &[(Number, i64)]) -> Option<Estimate> {
+    let indexed = indexed(frames, None);
+    let (interval_ns, _) = regularity(&indexed, 2, None)?;
+    let interval_ns = refined(&indexed, 2, interval_ns, false);
+    Some(Estimate { interval_ns, offsets_ns: offsets(&indexed, 2, interval_ns), bursts: None })
+}
+
 /// True if the frames do not show their period well: they are not regular, not with the stated period, or their mean
 /// interval is another one, for example because most of them are in the burst after a stall.
 pub(crate) fn is_doubtful(found: Option<&Estimate>, frames: &[(Number, i64)], known_ns: Option<u64>) -> bool {

@@ -273,7 +273,7 @@ impl Stream {
         };
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         (self.last_number, self.last_ns) = (packet.number, at_ns);
-        self.track.add(packet.number, Contained::of(content), at_ns.saturating_sub(first_ns));
+        self.track.add(packet.number, Contained::of(content), at_ns.saturating_sub(first_ns), packet.data);
     }
 
     /// Orders streams by their kind, the most interesting last. A few frames are of no interest.

@@ -1,10 +1,12 @@
 //! Tracks the phase of a stream and keeps its earliest frames, to which the grid is fitted. Uses bounded memory.
 
+use std::hash::{DefaultHasher, Hasher};
+
 use crate::bursts::{Bursts, Gaps};
 use crate::convert::{nearest, signed};
 use crate::counter::Counter;
 use crate::fit::{offset_ns, quantile};
-use crate::period::{Estimate, estimate, indexed, is_doubtful, mean_ns, repeats_media_times};
+use crate::period::{Estimate, estimate, indexed, is_doubtful, mean_ns, of_pairs, repeats_media_times};
 use crate::rates::Rates;
 use crate::schedule::Schedule;
 use crate::sequence::{Contained, Number, Placed, Sequence};
@@ -38,6 +40,7 @@ pub(crate) struct Track {
     /// The first frames, until the period is estimated, and their numbers in the file.
     waiting: Vec<(Contained, i64)>,
     waiting_frames: Vec<u64>,
+    repeats: Repeats,
     /// Extends the numbers, if the protocol has some that count.
     counter: Option<Counter>,
     /// The counter as it was before the first frame.
@@ -91,6 +94,7 @@ impl Track {
             class_ns,
             waiting: Vec::new(),
             waiting_frames: Vec::new(),
+            repeats: Repeats::default(),
             counter: None,
             learned: None,
             slots: None,
@@ -100,9 +104,9 @@ impl Track {
         }
     }
 
-    /// Adds frame `frame` of the file with the number that it contains.
+    /// Adds frame `frame` of the file with the number that it contains and its bytes.
     #[inline(always)]
-    pub(crate) fn add(&mut self, frame: u64, number: Contained, at_ns: i64) {
+    pub(crate) fn add(&mut self, frame: u64, number: Contained, at_ns: i64, bytes: &[u8]) {
         if let Some(last_ns) = self.last_ns.replace(at_ns) {
             self.intervals += 1;
             if self.step_ns != 1 {
@@ -112,6 +116,15 @@ impl Track {
         if let Some(slots) = &mut self.slots {
             slots.add(frame, extended(&mut self.counter, number, at_ns), at_ns);
             return;
+        }
+        self.wait(frame, number, at_ns, bytes);
+    }
+
+    /// Adds a frame before the period is estimated.
+    #[cold]
+    fn wait(&mut self, frame: u64, number: Contained, at_ns: i64, bytes: &[u8]) {
+        if number == Contained::None {
+            self.repeats.add(bytes);
         }
         self.waiting.push((number, at_ns));
         self.waiting_frames.push(frame);
@@ -128,7 +141,8 @@ impl Track {
         let of = |&(number, at_ns): &(Contained, i64)| (extended(&mut counter, number, at_ns), at_ns);
         let frames: Vec<(Number, i64)> = self.waiting.iter().map(of).collect();
         let placed: Vec<_> = frames.iter().copied().filter(|(number, _)| *number != Number::Aside).collect();
-        let estimate = estimate(&placed, known_ns);
+        let pairs = if self.repeats.come_twice() { of_pairs(&placed) } else { None };
+        let estimate = pairs.or_else(|| estimate(&placed, known_ns));
         if !is_last && (is_doubtful(estimate.as_ref(), &placed, known_ns) || self.may_be_bursts(estimate.as_ref())) {
             return;
         }
@@ -217,6 +231,39 @@ pub(crate) fn extended(counter: &mut Option<Counter>, number: Contained, at_ns: 
         (Contained::None, None) => Number::None,
         (Contained::Eight(low), _) => Number::Eight(low),
         (Contained::Whole { run, seq }, _) => Number::Whole { run, seq },
+    }
+}
+
+/// Frames without numbers that have the same bytes as the one before, such as copies of a mirror port.
+#[derive(Default)]
+struct Repeats {
+    last: Option<u64>,
+    /// Frames in a row with the same bytes.
+    in_a_row: u64,
+    /// How often the bytes changed, and how often after exactly two frames.
+    changes: u64,
+    pairs: u64,
+}
+
+impl Repeats {
+    /// If this part of the bytes comes exactly twice, each frame does. Others are lost.
+    const PAIRS: f64 = 0.9;
+
+    #[inline(never)]
+    fn add(&mut self, bytes: &[u8]) {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(bytes);
+        if self.last.replace(hasher.finish()) == Some(hasher.finish()) {
+            self.in_a_row += 1;
+        } else {
+            self.changes += 1;
+            self.pairs += u64::from(self.in_a_row == 2);
+            self.in_a_row = 1;
+        }
+    }
+
+    fn come_twice(&self) -> bool {
+        self.changes >= ESTIMATE_OF as u64 / 4 && self.pairs as f64 >= Self::PAIRS * self.changes as f64
     }
 }
 

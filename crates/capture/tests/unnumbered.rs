@@ -55,6 +55,25 @@ fn frames_that_catch_up_are_late_and_not_missing() {
     }
 }
 
+/// Each frame comes again with the same bytes, as from a mirror port: neither of them is late.
+#[test]
+fn copies_of_each_frame_have_no_slots() {
+    for later_ns in [100_000, 400_000, 600_000] {
+        let frame = |n: u64, at_ns: i64| {
+            let mut seen = datagram(at_ns + random(n, 900), 7_000);
+            seen.bytes[50..58].copy_from_slice(&n.to_be_bytes());
+            seen
+        };
+        let twice = |n: u64| [0, later_ns].map(|later_ns| frame(n, n as i64 * PERIOD_NS + later_ns));
+        let frames: Vec<_> = (0..FRAMES).flat_map(twice).collect();
+        let file = pcap(LITTLE, true, 1, &frames);
+        let found = analyse(|| Ok(&file[..]), "test", &OPTIONS).unwrap().capture;
+        let why = found.lateness_unknown.clone().unwrap_or_default();
+        assert!(why.contains("in groups of 2 every 1"), "{later_ns}: {why}");
+        assert_eq!(counts(&found), [None; 4], "{later_ns}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
