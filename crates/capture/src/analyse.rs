@@ -122,6 +122,7 @@ pub fn analyse<R: Read>(
     let (last_number, last_ns) = (stream.last_number, stream.last_ns);
     let (reference, period, credit) = reference(&stream, tracked.swap_remove(index), records.len(), &file, options)?;
     let measure = second_pass(&mut opened()?, &options.filter, &by_source, key, Measure::new(reference))?;
+    let batches = measure.comes_in_batches().then(caveats::batches);
     let wander = measure.wanders_within().then(caveats::wander_within);
     let (mut capture, series) = measure.finish(Capture {
         file: name.to_owned(),
@@ -141,7 +142,8 @@ pub fn analyse<R: Read>(
         listed.lost = capture.lost;
     }
     let incomplete = IncompleteFrames { truncated, without_stamp, foreign: streams.foreign };
-    let caveats = caveats::all(&capture, &file, &incomplete).into_iter().chain(wander).chain(credit).collect();
+    let caveats =
+        caveats::all(&capture, &file, &incomplete).into_iter().chain(batches).chain(wander).chain(credit).collect();
     Ok(Analysis { capture, series, caveats })
 }
 

@@ -249,6 +249,17 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     all
 }
 
+/// The frames come in groups, but each of them is due one interval after the one before.
+pub(crate) fn batches() -> Caveat {
+    Caveat {
+        kind: "batches".into(),
+        text: "frames that are due one by one come in groups: the talker sends them so, or the capture stamps frames in batches \
+               (interrupt coalescing, USB adapters). Stamps do not show which: lateness, bursts and credit can be those of the \
+               receiver"
+            .into(),
+    }
+}
+
 /// The clocks wandered faster than the grid of a long capture can follow.
 pub(crate) fn wander_within() -> Caveat {
     Caveat {

@@ -153,6 +153,12 @@ impl Counter {
         if let Kind::Numbers(numbers) = &self.kind { numbers.other_step } else { None }
     }
 
+    /// True if the frames show the time for which each is due: by that of the media, by a cycle counter, or by samples.
+    pub(crate) fn counts_time(&self) -> bool {
+        let counts_time = |numbers: &Numbers| numbers.ticks.is_some() || numbers.step > 1 || numbers.in_field.is_none();
+        matches!(&self.kind, Kind::Numbers(numbers) if counts_time(numbers))
+    }
+
     /// True if the talker sent several states.
     pub(crate) fn changes_state(&self) -> bool {
         matches!(&self.kind, Kind::States(states) if states.changes_state())

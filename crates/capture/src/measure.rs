@@ -21,7 +21,7 @@ use crate::{
     shaper::Shaper,
     spacing::Spacing,
     tally::Tally,
-    track::extended,
+    track::{SAME_PERIOD, extended},
     wander::Turn,
 };
 
@@ -244,6 +244,16 @@ impl Measure {
     pub(crate) fn wanders_within(&self) -> bool {
         let Reference { lateness_unknown, may_wander_within, grid, .. } = &self.reference;
         lateness_unknown.is_none() && *may_wander_within && grid.between_ns > self.tolerance_ns as f64
+    }
+
+    /// True if the frames come in groups, although the stated period, or what their numbers count, shows that a frame is due in
+    /// each interval.
+    pub(crate) fn comes_in_batches(&self) -> bool {
+        let Reference { nominal, grid, counter, .. } = &self.reference;
+        let has_stated =
+            nominal.told_by != PeriodSource::Median && (grid.period_ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
+        let counts_time = counter.as_ref().is_some_and(Counter::counts_time);
+        (has_stated || counts_time) && self.spacing.is_in_groups()
     }
 
     /// The figures, added to a capture that already has those of file and stream, and the lateness series.

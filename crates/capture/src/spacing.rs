@@ -4,6 +4,9 @@ use record::LargestFrames;
 
 use crate::tally::Tally;
 
+/// Part of the intervals that are those within groups if frames come in groups: half of them in groups of two.
+const IN_GROUPS: f64 = 0.4;
+
 /// The state of measuring the intervals of a stream.
 pub(crate) struct Spacing {
     nominal_ns: u64,
@@ -18,6 +21,8 @@ pub(crate) struct Spacing {
     /// Frames per period.
     group: u64,
     run: u64,
+    /// Intervals of less than a quarter of the period.
+    close: u64,
     pub(crate) bursts: u64,
     pub(crate) longest_burst: u64,
 }
@@ -34,6 +39,7 @@ impl Spacing {
             worst: LargestFrames::default(),
             out_of_order: 0,
             run: 1,
+            close: 0,
             bursts: 0,
             longest_burst: 0,
         }
@@ -43,6 +49,11 @@ impl Spacing {
     pub(crate) fn max_deviation_ns(&self) -> u64 {
         let deviation_ns = |ns: i64| ns.abs_diff(self.nominal_ns.cast_signed());
         if self.all.total == 0 { 0 } else { deviation_ns(self.all.min_ns).max(deviation_ns(self.all.max_ns)) }
+    }
+
+    /// True if most frames come in groups, or nearly half of them in groups of two.
+    pub(crate) fn is_in_groups(&self) -> bool {
+        self.close as f64 >= IN_GROUPS * self.all.total as f64 && self.close > 0
     }
 
     /// Adds a frame. A copy that the capture made belongs to no burst.
@@ -64,6 +75,7 @@ impl Spacing {
         // If the stamps go back by a period, the clock of the capture was set.
         if (0i64.saturating_sub_unsigned(self.nominal_ns)..self.quarter_ns).contains(&since_original_ns) {
             self.run += 1;
+            self.close += 1;
             self.bursts += u64::from(self.run == self.group + 1);
             if self.run > self.group {
                 self.longest_burst = self.longest_burst.max(self.run);

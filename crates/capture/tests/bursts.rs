@@ -184,3 +184,33 @@ fn bursts_that_are_longer_now_and_then_have_no_slots() {
         assert_eq!((capture.lost, capture.late, capture.steps_total), (Some(0), None, None), "{usual} {longer}");
     }
 }
+
+/// A receiver that stamps frames in batches looks like a talker that sends bursts.
+#[test]
+fn frames_that_come_in_groups_although_each_is_due_alone_are_named() {
+    let batched = |n: u64, period_ns: i64, batch_ns: i64| {
+        let due_ns = n as i64 * period_ns;
+        due_ns.div_euclid(batch_ns) * batch_ns + due_ns.rem_euclid(batch_ns) / period_ns * 1_500 + scatter(n)
+    };
+    let named = |frames: &[Seen]| {
+        let file = pcap(LITTLE, true, 1, frames);
+        let found = analyse(|| Ok(&file[..]), "test", &OPTIONS).unwrap();
+        (found.caveats.iter().any(|caveat| caveat.kind == "batches"), found.capture.late)
+    };
+    for batch_ns in [250_000, 500_017, 1_000_000, 1_100_000] {
+        let mut talker = Talker::plain(1);
+        let frames: Vec<Seen> = (0..20_000).map(|n| talker.seen(n, batched(n, 125_000, batch_ns))).collect();
+        assert_eq!(named(&frames), (true, None), "{batch_ns}");
+    }
+    // The time of the media shows that each frame is due alone.
+    for (batch_ns, late) in [(8_000_000, Some(0)), (4_900_000, None)] {
+        let frames: Vec<Seen> = (0..20_000).map(|n| rtp(n, n as u32 * 48, batched(n, 1_000_000, batch_ns))).collect();
+        assert_eq!(named(&frames), (true, late), "{batch_ns}");
+    }
+    // Packets of one picture are a burst, and a talker can send two frames in each period.
+    let video: Vec<Seen> = (0..6_000).map(|n| rtp(n, (n / 20) as u32 * 1_800, at_ns(n, 20, 12_000))).collect();
+    assert!(!named(&video).0);
+    let mut talker = Talker::plain(1);
+    let pairs = |n: u64| n as i64 / 2 * 125_000 + n as i64 % 2 * 5_000 + scatter(n);
+    assert!(!named(&(0..6_000).map(|n| talker.seen(n, pairs(n))).collect::<Vec<_>>()).0);
+}
