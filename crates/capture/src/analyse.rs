@@ -33,6 +33,9 @@ const SKIPPED_MOST: f64 = 0.1;
 const BETWEEN_ALL: f64 = 0.0125;
 const BETWEEN_GRID: f64 = 1e-3;
 
+/// Times that differ by a smaller part can look the same with three digits.
+const SHOWN: f64 = 0.02;
+
 /// Options of the analysis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -366,7 +369,8 @@ fn other_period(
     between: Option<Between>,
     resolution_ns: u64,
 ) -> Option<String> {
-    let in_words = |ns: f64| format_ns(nearest(ns));
+    let in_words: fn(f64) -> String = |ns| format_ns(nearest(ns));
+    let in_ns: fn(f64) -> String = |ns| format!("{} ns", grouped(nearest(ns).unsigned_abs()));
     let is_same = |ns: f64| (ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
     if let Some((ratio, at_ns)) = tracked.other_step.filter(|_| sends_singly(tracked)) {
         return Some(format!(
@@ -385,12 +389,14 @@ fn other_period(
         !tracked.may_have_restarted && is_stated && is_multiple(change.before_ns) && is_multiple(change.after_ns)
     };
     if let Some(Change { frame, at_ns, before_ns, after_ns }) = change.filter(|change| !skips(change)) {
+        let ratio = after_ns / before_ns;
+        let in_words = if (ratio - 1.0).abs() < SHOWN { in_ns } else { in_words };
         return Some(format!(
             "the talker changed its period from {} to {} ({:+.1} %) near frame {}, after {}: analyse both parts apart, e.g. \
              editcap -r FILE PART 1-{frame}",
             in_words(before_ns),
             in_words(after_ns),
-            (after_ns / before_ns - 1.0) * 100.0,
+            (ratio - 1.0) * 100.0,
             grouped(frame),
             format_ns(at_ns)
         ));
@@ -427,6 +433,8 @@ fn lateness_unknown(
     let fitted = time(nearest(grid.group_ns()).cast_unsigned());
     if let Some(reason) = coarse_stamps(tracked, grid, nominal, resolution_ns) {
         Some(reason)
+    } else if tracked.intervals < 2 {
+        Some("two frames show no grid".to_owned())
     } else if tracked.changes_state {
         Some("frames of a new state are repeated at growing intervals, so they have no regular slots".to_owned())
     } else if let Some(Bursts { frames, period_ns }) = tracked.bursts {

@@ -16,6 +16,9 @@ pub(crate) struct FileSummary {
     pub(crate) ends: Vec<Option<End>>,
 }
 
+/// If more than one in so many frames comes again, there is another source of frames.
+const AGAIN_PART: u64 = 4;
+
 /// A clock that goes back by more than this was set, ns. A card may deliver its frames in another order, within less.
 const SET_BACK_NS: i64 = 1_000_000;
 
@@ -161,6 +164,18 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     if let Some(why) = &capture.lateness_unknown {
         add("lateness", format!("the lateness of the frames is not known: {why}"));
     }
+    let again = capture.duplicates.unwrap_or(0).saturating_add(capture.too_late.unwrap_or(0));
+    if again.saturating_mul(AGAIN_PART) > capture.frames {
+        add(
+            "copies",
+            format!(
+                "{} {} duplicates or too late: the capture contains frames of two places, or two senders with the same \
+                 addresses, whose numbers hide losses of each other",
+                counted(again, "frame"),
+                are(again)
+            ),
+        );
+    }
     if capture.out_of_order > 0 {
         let (stamps, are) = (counted(capture.out_of_order, "timestamp"), are(capture.out_of_order));
         add(
@@ -175,7 +190,8 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     }
     if incomplete.truncated > 0 {
         let (frames, are) = (counted(incomplete.truncated, "frame"), are(incomplete.truncated));
-        add("snapped", format!("{frames} of the stream {are} truncated (capture with -s 0)"));
+        let number = if capture.is_numbered() { "" } else { ", perhaps before a sequence number" };
+        add("snapped", format!("{frames} of the stream {are} truncated{number} (capture with -s 0)"));
     }
     if capture.unnumbered > 0 {
         let frames = counted(capture.unnumbered, "frame");

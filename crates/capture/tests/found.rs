@@ -465,3 +465,46 @@ fn credit_is_not_checked_if_the_link_is_too_slow() {
     let fast = found(100_000_000);
     assert!(fast.capture.shaper.is_some() && !kinds(&fast).contains(&"credit"));
 }
+
+#[test]
+fn two_frames_show_no_grid() {
+    let found = of(&Talker::new(1).steady(2));
+    assert_eq!((found.capture.late, found.capture.lost), (None, Some(0)));
+    assert_eq!(found.capture.lateness_unknown.as_deref(), Some("two frames show no grid"));
+}
+
+#[test]
+fn a_small_change_of_the_period_is_visible_in_its_text() {
+    let at = |n: u64| n.cast_signed() * 1_000_000 + n.saturating_sub(5_000).cast_signed() * 3_000 + scatter(n);
+    let mut talker = Talker::plain(1);
+    let found = of(&(0..10_000).map(|n| talker.seen(n, at(n))).collect::<Vec<_>>());
+    let why = found.capture.lateness_unknown.unwrap_or_default();
+    assert!(why.starts_with("the talker changed its period from 1,000,000 ns to 1,003,000 ns (+0.3 %)"), "{why}");
+}
+
+#[test]
+fn frames_that_end_before_their_number_are_a_reason_for_unknown_losses() {
+    let mut frames = Talker::new(1).steady(3_000);
+    let whole = pcap(LITTLE, true, 1, &frames);
+    frames.iter_mut().for_each(|seen| seen.bytes.truncate(20));
+    let mut file = pcap(LITTLE, true, 1, &frames);
+    // The length on the wire is that of the whole frames.
+    for record in file[24..].chunks_mut(16 + 20) {
+        record[12..16].copy_from_slice(&whole[36..40]);
+    }
+    let found = analysed(&file, &OPTIONS).unwrap();
+    assert_eq!((found.capture.lost, found.capture.numbered_by), (None, NumberedBy::Nothing));
+    let snapped = found.caveats.iter().find(|caveat| caveat.kind == "snapped").unwrap();
+    assert!(snapped.text.contains("perhaps before a sequence number"), "{}", snapped.text);
+}
+
+#[test]
+fn two_senders_with_the_same_addresses_are_named() {
+    let both = |n: u64| {
+        let mut talker = Talker::plain(1);
+        let at = n.cast_signed() * 125_000 + scatter(n);
+        [talker.seen(n, at), talker.seen(n + 100, at + 50_000)]
+    };
+    let found = of(&(0..4_000).flat_map(both).collect::<Vec<_>>());
+    assert!(found.caveats.iter().any(|one| one.kind == "copies" && one.text.contains("two senders")), "{found:?}");
+}
