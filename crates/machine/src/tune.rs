@@ -3,8 +3,14 @@
 //! | module | contents |
 //! |---|---|
 //! | `table` | every setting, defined once: its files, values, effect and risk |
-//! | `frequency` | frequencies as values of settings |
+//! | `values` | the values that the user gives |
 //! | `old_value` | the values that a file may have before the change |
+//! | `writes` | writes to files, and the reasons why there are none |
+//! | `frequency` | frequencies and governors |
+//! | `idle_states` | the longest time to leave an idle state |
+//! | `away` | masks of CPUs that other work leaves |
+//! | `interrupts` | the CPUs of interrupts, and the priorities of their threads |
+//! | `watchdogs` | the watchdogs and their CPUs |
 //! | `programs` | the CPUs of programs |
 //! | `cache` | a share of the cache |
 //! | `boot` | arguments of the kernel, which are only printed |
@@ -15,17 +21,23 @@
 //! No file outside the table is ever written: the journal checks each path against `is_tuned_file`.
 
 mod apply;
+mod away;
 mod boot;
 mod cache;
 mod files;
 pub(crate) mod firmware;
 mod frequency;
+mod idle_states;
+mod interrupts;
 mod old_value;
 mod programs;
 pub mod reboot;
 mod table;
 #[cfg(test)]
 mod tests;
+mod values;
+mod watchdogs;
+mod writes;
 
 use std::{collections::HashMap, fmt, rc::Rc, str::FromStr};
 

@@ -1,7 +1,7 @@
 //! The values that a file of a setting may have before the change. Any other value stops the setting: it could not be
 //! restored, or the file means something else than the table assumes.
 
-use super::{Context, WhyNot, table::absent_file};
+use super::{Context, WhyNot, writes::absent_file};
 use crate::{CpuList, Unreadable};
 
 /// The longest value of a file, bytes.

@@ -3,20 +3,24 @@
 use record::Lasts;
 
 use super::{
-    Context, OnRequest, Setting, Target, WhyNot, Write, cache,
-    frequency::{in_mhz, parse_khz},
+    Context, OnRequest, Setting, Target, WhyNot, Write,
+    away::{away, others},
+    cache,
+    frequency::{KHZ, frequencies, governor, offered, policy_files},
+    idle_states::idle_states,
+    interrupts::{affinity, irq_priority},
     old_value::OldValue,
     programs,
+    values::{needs_a_value, number, only_word, switch, word},
+    watchdogs::{WATCHDOGS, watchdog_cpus, watchdogs},
+    writes::{cpu_files, each, each_unless, sysctl_switch},
 };
 use crate::{
-    CpuList, Unreadable,
     cpus::{self, Turbo},
-    facts::{idle_states_of, latency_limit, usable_idle_states},
-    findings::{ASPM_POLICY, IDLE_EXIT_LIMIT_NS, aspm_is_off, pci_devices, usb_devices},
+    findings::{ASPM_POLICY, aspm_is_off, pci_devices, usb_devices},
     has_fair_server,
-    kernel::{Config, DEBUGFS, MOUNT_DEBUGFS, lacks_debugfs},
-    nic::{NicSettings, Thread},
-    shield, tasks,
+    kernel::Config,
+    nic::NicSettings,
 };
 
 const CPUFREQ: &str = "Linux, Documentation/admin-guide/pm/cpufreq.rst";
@@ -29,11 +33,8 @@ const RT_RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const RT_PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
 const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
-const WATCHDOGS: [&str; 2] = ["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"];
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Old values of frequencies, kHz: up to 100 GHz.
-const KHZ: OldValue = OldValue::Number(1, 100_000_000);
 const SWITCH: OldValue = OldValue::Number(0, 1);
 
 /// The effect of a value of the user that is not known to have the effect of the setting.
@@ -160,25 +161,7 @@ pub const DEFINITIONS: &[Definition] = &[
         is_on_request: false,
         files: &["sys/devices/system/cpu/cpu#/cpufreq/scaling_governor"],
         expects: OldValue::Offered("scaling_available_governors"),
-        find: |context, value| {
-            let leads = policies(context);
-            // A limit below the highest frequency of the CPU is lifted by cpu.max_freq, so the frequency is not fixed any more.
-            // Another governor replaces one that keeps a low frequency.
-            let khz = |lead: u32, name: &str| context.root.number::<u64>(&cpufreq(lead, name));
-            let is_limited = |lead: u32| {
-                let highest = khz(lead, "cpuinfo_max_freq");
-                let own = cpus::constant_khz(context.root, lead);
-                khz(lead, "scaling_max_freq") < highest || own.is_some() && own < highest
-            };
-            let has_fixed =
-                |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) != Some(false) && !is_limited(*lead);
-            if !context.is_named && !leads.is_empty() && leads.iter().all(has_fixed) {
-                return Err(WhyNot::Here("the lowest and the highest frequency are equal, so it is fixed".to_owned()));
-            }
-            let wanted = offered(context, value, "performance", "scaling_available_governors")?;
-            let scaled = leads.into_iter().filter(|lead| context.is_named || !has_fixed(lead));
-            each(context, scaled.map(|lead| cpufreq(lead, "scaling_governor")).collect(), &wanted)
-        },
+        find: governor,
     },
     Definition {
         id: "cpu.max_freq",
@@ -278,19 +261,7 @@ pub const DEFINITIONS: &[Definition] = &[
         is_on_request: false,
         files: &["proc/irq/#/smp_affinity_list"],
         expects: OldValue::Cpus,
-        find: |context, value| {
-            only_word(value, "away")?;
-            let others = others(context)?;
-            // One that cannot be understood would seem to be away.
-            for path in shield::affinity_files(context.root) {
-                OldValue::Cpus.read(context, &path)?;
-            }
-            let write = |(path, from, to)| Write { may_be_refused: true, ..file(path, from, to) };
-            let mut files = shield::interrupt_files(context.root, &context.freed, &others);
-            // Since Linux 6.13, the file of an interrupt that its driver manages cannot be written.
-            files.retain(|(path, ..)| !context.root.is_fixed(path));
-            Ok(files.into_iter().map(write).collect())
-        },
+        find: affinity,
     },
     Definition {
         id: "irq.default_affinity",
@@ -442,25 +413,7 @@ pub const DEFINITIONS: &[Definition] = &[
         is_on_request: false,
         files: &WATCHDOGS,
         expects: SWITCH,
-        find: |context, value| {
-            if !context.is_named
-                && let Ok(watched) = cpus::read_list(context.root, cpus::WATCHDOGS)
-            {
-                let left = context.online.difference(&watched);
-                if !context.freed.is_empty() {
-                    let text = "the watchdogs leave the CPUs for real-time work instead: see kernel.watchdog_cpus";
-                    return Err(WhyNot::Here(text.to_owned()));
-                }
-                if !left.is_empty() && !context.is_all_named {
-                    return Err(WhyNot::Here(format!("the watchdogs leave {} already", left.in_words())));
-                }
-            }
-            let wanted = if switch(value, false)? { "1" } else { "0" };
-            let mut paths = WATCHDOGS.map(str::to_owned).to_vec();
-            // The file of a kernel without a detector of that kind takes no value.
-            paths.retain(|path| !context.root.is_fixed(path));
-            each(context, if paths.is_empty() { WATCHDOGS.map(str::to_owned).to_vec() } else { paths }, wanted)
-        },
+        find: watchdogs,
     },
     Definition {
         id: "kernel.watchdog_cpus",
@@ -674,297 +627,6 @@ pub const DEFINITIONS: &[Definition] = &[
     },
 ];
 
-/// A write to a file.
-fn file(path: String, from: String, to: String) -> Write {
-    Write { target: Target::File(path), from, to, may_be_refused: false }
-}
-
-/// The same value for each file.
-fn each(context: &Context<'_>, paths: Vec<String>, to: &str) -> Result<Vec<Write>, WhyNot> {
-    each_unless(context, paths, to, |_| false)
-}
-
-/// The same value for each file, except for those whose value is good enough. Files that do not exist are left out.
-fn each_unless(
-    context: &Context<'_>,
-    paths: Vec<String>,
-    to: &str,
-    is_good: impl Fn(&str) -> bool,
-) -> Result<Vec<Write>, WhyNot> {
-    let mut writes = Vec::new();
-    let mut absent = None;
-    for path in paths {
-        match context.root.try_read(&path) {
-            Ok(text) => {
-                let from = crate::journal::present(&text).to_owned();
-                let to = if is_good(&from) { from.clone() } else { to.to_owned() };
-                writes.push(file(path, from, to));
-            }
-            Err(Unreadable::Absent) => absent = absent.or(Some(path)),
-            Err(why) => return Err(WhyNot::Here(format!("/{path}: {why}"))),
-        }
-    }
-    match absent {
-        _ if !writes.is_empty() => Ok(writes),
-        Some(path) => Err(absent_file(context, &path)),
-        None => Err(no_device(context)),
-    }
-}
-
-/// The reason if a file does not exist.
-pub(super) fn absent_file(context: &Context<'_>, path: &str) -> WhyNot {
-    WhyNot::Here(match path.starts_with(DEBUGFS) && lacks_debugfs(context.root) {
-        true => format!("debugfs is not mounted: `{MOUNT_DEBUGFS}`"),
-        false => format!("this machine has no /{path}"),
-    })
-}
-
-/// The reason if there is nothing to change: it cannot be read, or the machine does not have it.
-fn no_device(context: &Context<'_>) -> WhyNot {
-    WhyNot::Here(match context.root.take_unread().first() {
-        _ if context.online.is_empty() => UNREAD_CPUS.to_owned(),
-        Some(unread) => format!("/{}: {}", unread.path, unread.why),
-        None => "this machine has no such device".to_owned(),
-    })
-}
-
-const UNREAD_CPUS: &str = "/sys/devices/system/cpu/online cannot be read, so the CPUs are not known";
-
-/// A file of each CPU whose settings change.
-fn cpu_files(context: &Context<'_>, pattern: &str) -> Vec<String> {
-    context.cpus.iter().map(|cpu| pattern.replace('#', &cpu.to_string())).collect()
-}
-
-fn cpufreq(cpu: u32, name: &str) -> String {
-    format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}")
-}
-
-/// The first CPU of each group of CPUs that share a frequency.
-fn policies(context: &Context<'_>) -> Vec<u32> {
-    let mut leads: Vec<u32> = Vec::new();
-    let mut known: Vec<u32> = Vec::new();
-    for cpu in &context.cpus {
-        if !known.contains(&cpu) {
-            leads.push(cpu);
-            let related = context.root.read(&cpufreq(cpu, "related_cpus")).unwrap_or_default();
-            known.extend(related.split_whitespace().filter_map(|cpu| cpu.parse::<u32>().ok()));
-        }
-    }
-    leads
-}
-
-fn policy_files(context: &Context<'_>, name: &str) -> Vec<String> {
-    policies(context).into_iter().map(|lead| cpufreq(lead, name)).collect()
-}
-
-/// The value, or else the default, if each group of CPUs offers this word in its file of that name, or has no such file.
-fn offered(context: &Context<'_>, value: Option<&str>, default: &str, words: &str) -> Result<String, WhyNot> {
-    let wanted = value.unwrap_or(default);
-    for lead in policies(context) {
-        if let Some(words) = context.root.read(&cpufreq(lead, words))
-            && !words.split_whitespace().any(|word| word == wanted)
-        {
-            let reason = format!("CPU {lead} does not offer `{wanted}`: it offers {words}");
-            // The machine lacks the default; the user did not ask for it.
-            return Err(if value.is_some() { WhyNot::Value(reason) } else { WhyNot::Here(reason) });
-        }
-    }
-    Ok(wanted.to_owned())
-}
-
-/// These files of each group of CPUs, set to one frequency. To raise it, the highest frequency is set before the lowest
-/// one, because the lowest may not be above the highest.
-fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) -> Result<Vec<Write>, WhyNot> {
-    let mut writes = Vec::new();
-    let leads = policies(context);
-    for &lead in &leads {
-        let khz = |name: &str| context.root.number::<u64>(&cpufreq(lead, name));
-        let limits = ["cpuinfo_min_freq", "cpuinfo_max_freq"].map(|name| cpufreq(lead, name));
-        if !limits.iter().any(|path| context.root.exists(path)) {
-            continue;
-        }
-        for path in &limits {
-            KHZ.read(context, path)?;
-        }
-        let (Some(lowest), Some(highest)) = (khz("cpuinfo_min_freq"), khz("cpuinfo_max_freq")) else { continue };
-        let to = match value {
-            "max" => highest,
-            "min" => lowest,
-            text => parse_khz(text).map_err(WhyNot::Value)?,
-        };
-        if !(lowest..=highest).contains(&to) {
-            let range = format!("{} to {}", in_mhz(lowest), in_mhz(highest));
-            return Err(WhyNot::Value(format!("CPU {lead} has no frequency of {}: use {range}", in_mhz(to))));
-        }
-        let steps = context.root.read(&cpufreq(lead, "scaling_available_frequencies")).unwrap_or_default();
-        let steps: Vec<u64> = steps.split_whitespace().filter_map(|khz| khz.parse().ok()).collect();
-        if !steps.is_empty() && !steps.contains(&to) && to != highest {
-            let steps = steps.iter().map(|&khz| in_mhz(khz)).collect::<Vec<_>>().join(", ");
-            return Err(WhyNot::Value(format!("CPU {lead} has no frequency of {}: it has {steps}", in_mhz(to))));
-        }
-        let mut own = each(context, names.iter().map(|name| cpufreq(lead, name)).collect(), &to.to_string())?;
-        if khz("scaling_max_freq").is_some_and(|now| to > now) {
-            own.reverse();
-        }
-        writes.extend(own);
-    }
-    match leads.first() {
-        Some(&lead) if writes.is_empty() => {
-            Err(WhyNot::Here(format!("this machine has no /{}", cpufreq(lead, "cpuinfo_max_freq"))))
-        }
-        None => Err(no_device(context)),
-        _ => Ok(writes),
-    }
-}
-
-/// The longest time to leave an idle state that can be set, us.
-const IDLE_LIMIT_MAX_US: u64 = 1_000_000;
-
-fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
-    let default = || match context.limit_ns {
-        // The file takes whole microseconds.
-        Some(limit_ns) => (limit_ns / 10_000).min(IDLE_LIMIT_MAX_US).to_string() + "us",
-        None => format!("{}us", IDLE_EXIT_LIMIT_NS / 1000),
-    };
-    let text = value.map_or_else(default, str::to_owned);
-    let to = match text.as_str() {
-        // The kernel takes 0 for no limit, and `n/a` for no idle state at all.
-        "any" => "0".to_owned(),
-        "0us" => "n/a".to_owned(),
-        text => match text
-            .strip_suffix("us")
-            .and_then(|us| us.parse::<u32>().ok())
-            .filter(|us| u64::from(*us) <= IDLE_LIMIT_MAX_US)
-        {
-            Some(us) => us.to_string(),
-            None => {
-                return Err(WhyNot::Value(format!(
-                    "`{text}` is not a time: use e.g. 10us, 0us (no idle state), or any"
-                )));
-            }
-        },
-    };
-    let has_states = context.root.exists("sys/devices/system/cpu/cpu0/cpuidle/state0");
-    if value.is_none() && !has_states {
-        return Err(WhyNot::Here("the kernel has no idle states for this CPU".to_owned()));
-    }
-    let limit_us = if to == "n/a" { Some(0) } else { to.parse::<u64>().ok() };
-    let has_known = context.cpus.iter().any(|cpu| !idle_states_of(context.root, cpu).is_empty());
-    let mut usable = context.cpus.iter().flat_map(|cpu| usable_idle_states(context.root, cpu));
-    let is_quick = usable.all(|(_, state)| Some(state.exit_us) <= limit_us);
-    let is_met = value.is_none() && has_known && is_quick && context.root.take_unread().is_empty();
-    let is_limited = |cpu: u32| context.root.read(&latency_limit(cpu)).is_some_and(|limit| limit != "0");
-    if is_met && !context.cpus.iter().any(is_limited) {
-        return Err(WhyNot::Here(format!("every enabled idle state can be left in {text}")));
-    }
-    // `n/a` and lower limits are stricter.
-    let is_stricter = |now: &str| {
-        let limit = |text: &str| text.parse::<u32>().ok();
-        value.is_none() && (now == "n/a" || limit(now).is_some_and(|now| now > 0 && Some(now) <= limit(&to)))
-    };
-    each_unless(context, context.cpus.iter().map(latency_limit).collect(), &to, |now| is_met || is_stricter(now))
-}
-
-/// The CPUs for other work.
-fn others(context: &Context<'_>) -> Result<CpuList, WhyNot> {
-    match context.freed.is_empty() {
-        true if context.online.is_empty() => Err(WhyNot::Here(UNREAD_CPUS.to_owned())),
-        true if context.online.len() < 2 => Err(WhyNot::Here("there is no other CPU".to_owned())),
-        true if context.is_all_named => {
-            Err(WhyNot::Here("no CPU would remain for other work: name fewer with --cpus".to_owned()))
-        }
-        true => Err(WhyNot::Here("no CPU is set apart for real-time work: name some with --cpus".to_owned())),
-        false => Ok(context.online.difference(&context.freed)),
-    }
-}
-
-/// A mask without the CPUs for real-time work.
-fn away(context: &Context<'_>, value: Option<&str>, path: &str) -> Result<Vec<Write>, WhyNot> {
-    only_word(value, "away")?;
-    let others = others(context)?;
-    let from = match context.root.try_read(path) {
-        Ok(from) => from,
-        Err(Unreadable::Absent) => return Err(WhyNot::Here(format!("this machine has no /{path}"))),
-        Err(why) => return Err(WhyNot::Here(format!("/{path}: {why}"))),
-    };
-    match shield::mask_without(&from, &context.freed, &others) {
-        Some(to) => Ok(vec![file(path.to_owned(), from, to)]),
-        None => Err(WhyNot::Here(format!("/{path} is not a mask of CPUs"))),
-    }
-}
-
-fn watchdog_cpus(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
-    const PATH: &str = cpus::WATCHDOGS;
-    only_word(value, "away")?;
-    let others = others(context)?;
-    if !context.is_named && WATCHDOGS.iter().all(|path| context.root.number::<u32>(path).is_none_or(|on| on == 0)) {
-        return Err(WhyNot::Here("no watchdog is on".to_owned()));
-    }
-    let from = OldValue::Cpus.read(context, PATH)?;
-    let now: CpuList = from.parse().unwrap_or_default();
-    let left = now.difference(&context.freed);
-    let to = match (left == now, left.is_empty()) {
-        (true, _) => from.clone(),
-        (false, true) => others.to_string(),
-        (false, false) => left.to_string(),
-    };
-    Ok(vec![file(PATH.to_owned(), from, to)])
-}
-
-/// Length to which kernels before 5.17 cut the names of their threads, bytes (`TASK_COMM_LEN` without the zero byte).
-const KEPT_OF_NAME: usize = 15;
-
-fn irq_priority(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
-    const VALUES: &str = "NAME:PRIORITY for the threads irq/N-NAME..., or a priority for all: eth0:90, 50";
-    let Some(value) = value else { return Err(needs_a_value(VALUES)) };
-    let (name, priority) = value.rsplit_once(':').unwrap_or(("", value));
-    let priority = priority.parse::<u8>().ok().filter(|priority| (1..=99).contains(priority));
-    let Some(priority) = priority else {
-        return Err(WhyNot::Value(format!("the priority of `{value}` must be 1 to 99: use {VALUES}")));
-    };
-    if context.root.read("proc/2/comm").as_deref() != Some("kthreadd") {
-        let remedy = match context.root.is_system() {
-            true => "run on the host",
-            false => "they are not in this copy of a machine (--root)",
-        };
-        return Err(WhyNot::Here(format!("the kernel's threads are not visible: {remedy}")));
-    }
-    let threads = tasks::scheduled(context.root);
-    let handlers: Vec<_> =
-        threads.iter().filter(|thread| thread.is_kernels && thread.name.starts_with("irq/")).collect();
-    if handlers.is_empty() {
-        let remedy = "boot with `threadirqs`, or use a PREEMPT_RT kernel";
-        return Err(WhyNot::Here(format!("this kernel handles interrupts without threads: {remedy}")));
-    }
-    let is_meant = |thread: &str| {
-        let is_cut = thread.len() >= KEPT_OF_NAME;
-        let is = |own: &str| own.starts_with(name) || is_cut && name.starts_with(own);
-        name.is_empty() || thread.split_once('-').is_some_and(|(_, own)| is(own))
-    };
-    let mut writes = Vec::new();
-    for thread in handlers.iter().filter(|thread| is_meant(&thread.name)) {
-        let (Some(now), Some(start_ticks)) =
-            (Thread::of(context.root, thread.id), tasks::start_ticks(context.root, &thread.id.to_string()))
-        else {
-            continue;
-        };
-        let from = now.scheduled();
-        if from.parse::<sys::sched::Policy>().is_err() {
-            return Err(WhyNot::Here(format!("{} is scheduled as `{from}`, which could not be restored", now.name)));
-        }
-        let target = Target::Thread { id: now.id, start_ticks, name: now.name };
-        writes.push(Write { target, from, to: format!("fifo:{priority}"), may_be_refused: false });
-    }
-    if writes.is_empty() {
-        let mut names: Vec<&str> = handlers.iter().filter_map(|thread| Some(thread.name.split_once('-')?.1)).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.truncate(12);
-        return Err(WhyNot::Value(format!("no interrupt thread is called `{name}`: there are {}", names.join(", "))));
-    }
-    Ok(writes)
-}
-
 fn rt_throttling(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let release = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default();
     if has_fair_server(&release) {
@@ -998,41 +660,4 @@ fn nic(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot>
         Ok(Write { target, from: from.to_string(), to: to.to_string(), may_be_refused: false })
     };
     settings.iter().map(write).collect()
-}
-
-fn needs_a_value(values: &str) -> WhyNot {
-    WhyNot::Value(format!("it needs a value: {values}"))
-}
-
-fn sysctl_switch(context: &Context<'_>, value: Option<&str>, path: &str) -> Result<Vec<Write>, WhyNot> {
-    each(context, vec![path.to_owned()], if switch(value, false)? { "1" } else { "0" })
-}
-
-fn switch(value: Option<&str>, default: bool) -> Result<bool, WhyNot> {
-    match value {
-        None => Ok(default),
-        Some("on") => Ok(true),
-        Some("off") => Ok(false),
-        Some(other) => Err(WhyNot::Value(format!("`{other}` is not on or off"))),
-    }
-}
-
-fn word(value: Option<&str>, default: &str, words: &[&str]) -> Result<String, WhyNot> {
-    let value = value.unwrap_or(default);
-    match words.contains(&value) {
-        true => Ok(value.to_owned()),
-        false => Err(WhyNot::Value(format!("`{value}` is not one of {}", words.join(", ")))),
-    }
-}
-
-fn only_word(value: Option<&str>, word: &str) -> Result<(), WhyNot> {
-    self::word(value, word, &[word]).map(|_| ())
-}
-
-fn number(value: Option<&str>, default: i64, range: std::ops::RangeInclusive<i64>) -> Result<String, WhyNot> {
-    let Some(text) = value else { return Ok(default.to_string()) };
-    match text.parse::<i64>() {
-        Ok(number) if range.contains(&number) => Ok(number.to_string()),
-        _ => Err(WhyNot::Value(format!("must be {} to {} (got {text})", range.start(), range.end()))),
-    }
 }

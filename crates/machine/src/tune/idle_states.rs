@@ -1,0 +1,55 @@
+//! The longest time to leave an idle state.
+
+use super::{Context, WhyNot, Write, writes::each_unless};
+use crate::{
+    facts::{idle_states_of, latency_limit, usable_idle_states},
+    findings::IDLE_EXIT_LIMIT_NS,
+};
+
+/// The longest time to leave an idle state that can be set, us.
+const IDLE_LIMIT_MAX_US: u64 = 1_000_000;
+
+pub(super) fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    let default = || match context.limit_ns {
+        // The file takes whole microseconds.
+        Some(limit_ns) => (limit_ns / 10_000).min(IDLE_LIMIT_MAX_US).to_string() + "us",
+        None => format!("{}us", IDLE_EXIT_LIMIT_NS / 1000),
+    };
+    let text = value.map_or_else(default, str::to_owned);
+    let to = match text.as_str() {
+        // The kernel takes 0 for no limit, and `n/a` for no idle state at all.
+        "any" => "0".to_owned(),
+        "0us" => "n/a".to_owned(),
+        text => match text
+            .strip_suffix("us")
+            .and_then(|us| us.parse::<u32>().ok())
+            .filter(|us| u64::from(*us) <= IDLE_LIMIT_MAX_US)
+        {
+            Some(us) => us.to_string(),
+            None => {
+                return Err(WhyNot::Value(format!(
+                    "`{text}` is not a time: use e.g. 10us, 0us (no idle state), or any"
+                )));
+            }
+        },
+    };
+    let has_states = context.root.exists("sys/devices/system/cpu/cpu0/cpuidle/state0");
+    if value.is_none() && !has_states {
+        return Err(WhyNot::Here("the kernel has no idle states for this CPU".to_owned()));
+    }
+    let limit_us = if to == "n/a" { Some(0) } else { to.parse::<u64>().ok() };
+    let has_known = context.cpus.iter().any(|cpu| !idle_states_of(context.root, cpu).is_empty());
+    let mut usable = context.cpus.iter().flat_map(|cpu| usable_idle_states(context.root, cpu));
+    let is_quick = usable.all(|(_, state)| Some(state.exit_us) <= limit_us);
+    let is_met = value.is_none() && has_known && is_quick && context.root.take_unread().is_empty();
+    let is_limited = |cpu: u32| context.root.read(&latency_limit(cpu)).is_some_and(|limit| limit != "0");
+    if is_met && !context.cpus.iter().any(is_limited) {
+        return Err(WhyNot::Here(format!("every enabled idle state can be left in {text}")));
+    }
+    // `n/a` and lower limits are stricter.
+    let is_stricter = |now: &str| {
+        let limit = |text: &str| text.parse::<u32>().ok();
+        value.is_none() && (now == "n/a" || limit(now).is_some_and(|now| now > 0 && Some(now) <= limit(&to)))
+    };
+    each_unless(context, context.cpus.iter().map(latency_limit).collect(), &to, |now| is_met || is_stricter(now))
+}
