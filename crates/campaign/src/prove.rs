@@ -116,13 +116,46 @@ pub enum ProveError {
         /// The folder.
         path: PathBuf,
     },
-    /// The document is of another measurement, of other changes, or of another machine.
-    #[error("{} was started with {what}: give the command of its start with --resume, start again without it, or name the folder of the other search with --dir DIR", path.display())]
-    Other {
+    /// The document is of another machine or kernel.
+    #[error(
+        "{} was started on {theirs}, and this is {ours}: continue it there, or start again without --resume",
+        path.display()
+    )]
+    OtherMachine {
         /// The document.
         path: PathBuf,
-        /// The difference.
-        what: &'static str,
+        /// Host name and kernel of the document.
+        theirs: String,
+        /// Host name and kernel of this machine.
+        ours: String,
+    },
+    /// The document is of another measurement.
+    #[error(
+        "{} was started with another measurement: continue it with `{command}`, start again without --resume, or name \
+         the folder of the other search with --dir DIR",
+        path.display()
+    )]
+    OtherMeasurement {
+        /// The document.
+        path: PathBuf,
+        /// The command that continues it.
+        command: String,
+    },
+    /// The document is of other changes. Those of a plan depend on the present values of the machine, too.
+    #[error(
+        "{} was started with other changes (then {theirs}; now {ours}): set back what has changed since, and continue it \
+         with `{command}`, or start again without --resume",
+        path.display()
+    )]
+    OtherChanges {
+        /// The document.
+        path: PathBuf,
+        /// Changes that only the document has, in words.
+        theirs: String,
+        /// Changes that only this command has, in words.
+        ours: String,
+        /// The command that continues it.
+        command: String,
     },
     /// The document is of a search with more or less time.
     #[error(
@@ -334,11 +367,18 @@ impl<'a> Prover<'a> {
         // With boots, the kernel can be one of the changes.
         let is_same_kernel = proof.boots.is_some() || proof.kernel == of_now.kernel;
         if proof.hostname != of_now.hostname || !is_same_kernel {
-            return Err(ProveError::Other { path, what: "another machine or kernel" });
+            let [theirs, ours] = [&proof, &of_now].map(machine_in_words);
+            return Err(ProveError::OtherMachine { path, theirs, ours });
+        }
+        let command = proof.next_command();
+        let (theirs, ours) = (changes_of_only(&proof, &of_now), changes_of_only(&of_now, &proof));
+        if theirs.is_some() || ours.is_some() {
+            let [theirs, ours] = [theirs, ours].map(|changes| changes.unwrap_or_else(|| "no other ones".to_owned()));
+            return Err(ProveError::OtherChanges { path, theirs, ours, command });
         }
         let is_same = proof.digest == of_now.digest && proof.candidates == of_now.candidates;
         if !is_same || proof.boots.is_some() != of_now.boots.is_some() {
-            return Err(ProveError::Other { path, what: "another measurement or other changes" });
+            return Err(ProveError::OtherMeasurement { path, command });
         }
         // Without a named one, it is that of the start, whether this is the default or not.
         if search.budget_ns.is_some() && proof.blocks != of_now.blocks {
@@ -443,6 +483,27 @@ impl<'a> Prover<'a> {
         Ok(file::write_atomic(&self.dir.join(PROOF_FILE), &file::proof_to_json(&self.proof))?)
     }
 }
+
+/// The machine of a search: `host name, kernel release`.
+fn machine_in_words(proof: &Proof) -> String {
+    let words = [&proof.hostname, &proof.kernel].map(|word| word.as_deref().unwrap_or("unknown"));
+    words.join(", kernel ")
+}
+
+/// The candidates of one search that another one does not have, in words; `None` if it has them all.
+fn changes_of_only(own: &Proof, other: &Proof) -> Option<String> {
+    let only: Vec<&Candidate> =
+        own.candidates.iter().filter(|candidate| !other.candidates.contains(candidate)).collect();
+    let first = only.iter().take(NAMED_CHANGES).map(|candidate| &*candidate.change).collect::<Vec<_>>().join(", ");
+    match only.len() {
+        0 => None,
+        count if count > NAMED_CHANGES => Some(format!("{first} and {} more", count - NAMED_CHANGES)),
+        _ => Some(first),
+    }
+}
+
+/// Limit for the changes in a message.
+const NAMED_CHANGES: usize = 3;
 
 /// The newest folder in `dir` with an unfinished search of this user that has measured rounds. Links are not followed.
 #[must_use]

@@ -100,6 +100,18 @@ impl Proof {
         judged.any(|(candidate, effect)| candidate.id == CONTROL && effect.judgement != Judgement::NoDifference)
     }
 
+    /// The command that runs the search again, or the rest of it, quoted for a shell; empty if it is not known.
+    #[must_use]
+    pub fn next_command(&self) -> String {
+        let mut words = self.command.clone();
+        if self.state != State::Complete && !words.is_empty() && !words.iter().any(|word| word == "--resume") {
+            // The words after `--` are those of the measurement.
+            let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+            words.insert(end, "--resume".to_owned());
+        }
+        crate::shell::command(&words)
+    }
+
     /// Returns the JSON Schema of this document, generated from the types.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {

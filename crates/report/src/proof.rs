@@ -188,17 +188,6 @@ pub(crate) fn ending(proof: &Proof) -> &'static str {
     }
 }
 
-/// The command that runs the search again, or the rest of it.
-pub(crate) fn command(proof: &Proof) -> String {
-    let mut words = proof.command.clone();
-    if proof.state != State::Complete && !words.is_empty() && !words.iter().any(|word| word == "--resume") {
-        // The words after `--` are those of the measurement.
-        let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-        words.insert(end, "--resume".to_owned());
-    }
-    record::shell::command(&words)
-}
-
 /// The figure to show of an effect: the first one that certainly differs in the direction of the judgement, else the first
 /// that differs, else the first known one.
 fn best(effect: &Effect) -> Option<(Figure, Interval)> {

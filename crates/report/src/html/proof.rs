@@ -17,7 +17,7 @@ use super::{
     text,
     verdict::Headline,
 };
-use crate::proof::{answer, blocks, command, details, ending, rows};
+use crate::proof::{answer, blocks, details, ending, rows};
 
 /// Height of the row of a candidate.
 const ROW: f64 = 26.0;
@@ -91,7 +91,7 @@ pub fn render_proof(proof: &Proof) -> String {
             key("to confirm it", confirmation.to_string(), "blocks of four rounds".to_owned()),
         ],
         ending: ending(proof),
-        command: command(proof),
+        command: proof.next_command(),
         results: Table::plain(
             "Results",
             &["change", "figure", "effect", "interval", "result"],

@@ -4,7 +4,7 @@ use record::Proof;
 
 use super::page::Page;
 use super::table::Table;
-use crate::proof::{answer, blocks, command, details, ending, measurement, rows};
+use crate::proof::{answer, blocks, details, ending, measurement, rows};
 use crate::style::Ink;
 
 /// Rows of the short table; the page has all.
@@ -61,6 +61,6 @@ pub(super) fn page(page: &mut Page, proof: &Proof, full: bool) {
     );
     page.text(Ink::Quiet, &measured);
     if !ending(proof).is_empty() {
-        page.remark(&format!("{} To continue, run in the same folder: {}", ending(proof), command(proof)));
+        page.remark(&format!("{} To continue, run in the same folder: {}", ending(proof), proof.next_command()));
     }
 }

@@ -43,14 +43,16 @@ fn a_killed_search_restores_everything_and_can_be_resumed() {
     let measured = rounds();
     for (words, expected) in [
         (SEARCH.replace("90s", "3m"), "which another --duration does not change: leave out --duration"),
-        (format!("{SEARCH} --setting cpu.statistics=60"), "another measurement or other changes"),
+        (format!("{SEARCH} --setting cpu.statistics=60"), "was started with other changes (then "),
     ] {
         let other = scratch.run(&format!("{words} --resume {ROUND}"));
         assert!(other.expect_status(1).stderr().contains(expected), "{}", other.stderr());
     }
     for other in ["--period 2ms", "--shield 0"] {
         let other = scratch.run(&format!("{SEARCH} --resume {ROUND} {other}"));
-        assert!(other.expect_status(1).stderr().contains("another measurement"), "{}", other.stderr());
+        let message = other.expect_status(1).stderr();
+        assert!(message.contains("another measurement: continue it with `"), "{message}");
+        assert!(message.contains(&format!("{SEARCH} --resume {ROUND}`, start again")), "{message}");
     }
     assert_eq!(rounds(), measured, "a refused command leaves the search as it was");
 
