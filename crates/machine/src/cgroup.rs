@@ -227,7 +227,7 @@ pub(crate) fn lines(root: &Root, process: &str) -> Result<String, Unreadable> {
 }
 
 /// The mounts of this process, whose lines have a dash between the fields of the mount and those of its source.
-fn mounts(root: &Root) -> Result<String, Unreadable> {
+pub(crate) fn mounts(root: &Root) -> Result<String, Unreadable> {
     let is_mounts = |text: &str| !text.is_empty() && text.lines().all(|line| line.contains(" - "));
     root.text_if("proc/self/mountinfo", is_mounts)
 }

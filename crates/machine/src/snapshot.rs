@@ -8,7 +8,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 
-use crate::{Root, boot_arguments, facts, findings, irqbalance, kernel::unpack, tune};
+use crate::{Root, boot_arguments, facts, findings, irqbalance, kernel::unpack, tune, virt::line_of_manager};
 
 /// The parts of a machine that the checks read, by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -153,7 +153,11 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
         // Words of two characters are no names elsewhere.
         "proc/sys/kernel/hostname" => return Some(b"host\n".to_vec()),
         // Other lines name disks, shares and their users.
-        "proc/self/mountinfo" => kept(&text, |line| line.contains(" - cgroup")),
+        "proc/self/mountinfo" => text
+            .lines()
+            .filter_map(|line| if line.contains(" - cgroup") { Some(line.to_owned()) } else { line_of_manager(line) })
+            .map(|line| line + "\n")
+            .collect(),
         "proc/swaps" => swaps(&text),
         // Other lines name the program, its user and its groups.
         path if path.starts_with("proc/") && path.contains("/task/") && path.ends_with("/status") => {
@@ -391,6 +395,8 @@ mod tests {
         assert_eq!(clean("proc/version", version), "Linux version 6.1.0 (user@host) #1 SMP PREEMPT_RT");
         let mounts = b"21 1 0:3 / / rw - ext4 /dev/mapper/studio--vg rw\n26 24 0:24 / /c rw - cgroup2 cgroup2 rw\n";
         assert_eq!(clean("proc/self/mountinfo", mounts), "26 24 0:24 / /c rw - cgroup2 cgroup2 rw\n");
+        let mounts = b"4 3 0:5 / / rw - overlay overlay rw,upperdir=/home/alice/containers/storage/overlay/4f2a/diff\n";
+        assert_eq!(clean("proc/self/mountinfo", mounts), "0 0 0:0 /containers/storage/ / rw - removed removed rw\n");
         let swap = b"Filename Type\n/dev/mapper/studio--vg-swap_1 partition 1\n";
         assert_eq!(clean("proc/swaps", swap), "Filename Type\n/removed partition 1\n");
         assert_eq!(clean("sys/bus/usb/devices/1-2/product", b"alices phone"), "");

@@ -2,7 +2,7 @@
 
 use record::Emulation;
 
-use crate::{Root, Unreadable, cpus};
+use crate::{Root, Unreadable, cgroup, cpus};
 
 /// Strings in the firmware's vendor and product names that identify a hypervisor, each with its name.
 /// On ARM only these and the device tree identify a guest.
@@ -132,15 +132,47 @@ pub(crate) const PSCI_METHOD: &str = "proc/device-tree/psci/method";
 /// The kind of container that this process runs in, `none` outside; `None` if the signs cannot be read.
 pub(crate) fn container(root: &Root) -> Option<String> {
     let namespaces = ["pid", "uts", "ipc", "cgroup"].map(|kind| initial_namespace(root, kind));
-    // Marker files of a container image also exist on machines that booted such an image, so the namespaces decide.
+    // Marker files of a container image also exist on machines that booted such an image, so they do not decide. A container
+    // can have all these namespaces of its host (`docker run --privileged --pid host ...`), but not its files.
     if namespaces[0] == Some(true) && !namespaces.contains(&Some(false)) {
-        return Some("none".to_owned());
+        return Some(manager_of_files(root).unwrap_or("none").to_owned());
     }
     container_mark(root).or_else(|| match namespaces[0] {
         Some(true) => Some("none".to_owned()),
         Some(false) => Some("unidentified".to_owned()),
         None => None,
     })
+}
+
+/// The container manager that has mounted the root folder of this process, or files in it that name the host; `None` if
+/// none has. An overlay alone proves nothing: live systems and read-only systems have one, too.
+fn manager_of_files(root: &Root) -> Option<&'static str> {
+    let mounts = cgroup::mounts(root).ok()?;
+    let own: Vec<usize> = mounts.lines().filter_map(folder_of_manager).collect();
+    // The first one of the table: below a pod, there are folders of other managers, too.
+    own.into_iter().min().map(|index| FOLDERS_OF_MANAGERS[index].1)
+}
+
+/// Folders of container managers, with the manager.
+const FOLDERS_OF_MANAGERS: [(&str, &str); 6] = [
+    ("/kubelet/pods/", "kubernetes"),
+    ("/docker/containers/", "docker"),
+    ("/docker/overlay2/", "docker"),
+    ("/docker/rootfs/", "docker"),
+    ("/containers/storage/", "podman"),
+    ("/io.containerd.", "containerd"),
+];
+
+/// The folder from which a manager has mounted what this line of `mountinfo` names: its index in the table.
+fn folder_of_manager(line: &str) -> Option<usize> {
+    const POINTS: [&str; 4] = ["/", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
+    let is_own = line.split(' ').nth(4).is_some_and(|point| POINTS.contains(&point));
+    FOLDERS_OF_MANAGERS.iter().position(|(folder, _)| is_own && line.contains(folder))
+}
+
+/// A line of `mountinfo` by which a container manager is known, without all else that it contains.
+pub(crate) fn line_of_manager(line: &str) -> Option<String> {
+    folder_of_manager(line).map(|index| format!("0 0 0:0 {} / rw - removed removed rw", FOLDERS_OF_MANAGERS[index].0))
 }
 
 /// True if this process is in the namespace that the kernel created at boot. Those have fixed numbers (`nsfs.h`).
@@ -246,5 +278,39 @@ mod tests {
         fs::create_dir(root.path("proc/1")).unwrap();
         fs::write(root.path("proc/1/environ"), "PATH=/bin\0container=lxc\0").unwrap();
         assert_eq!(container(&root).as_deref(), Some("lxc"));
+    }
+
+    /// Such a container shares all namespaces with its host, except the one of mounts, which has no fixed number.
+    #[test]
+    fn a_container_in_the_namespaces_of_the_host_is_known_by_its_mounts() {
+        let (_folder, root) = machine(&[("proc/self/ns/.keep", ""), (".dockerenv", "")]);
+        for (kind, number) in [("pid", 836), ("uts", 838), ("ipc", 839), ("cgroup", 835)] {
+            symlink(format!("{kind}:[4026531{number}]"), root.path(&format!("proc/self/ns/{kind}"))).unwrap();
+        }
+        let with = |mounts: &str| {
+            fs::write(root.path("proc/self/mountinfo"), mounts).unwrap();
+            container(&root).unwrap()
+        };
+        let ext4 = "25 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n";
+        let overlay = |folder: &str| {
+            format!("471 399 0:53 / / rw,relatime - overlay overlay rw,lowerdir={folder}/l,upperdir={folder}/diff\n")
+        };
+        let file = |folder: &str| format!("480 471 259:2 {folder}/hostname /etc/hostname rw - ext4 /dev/sda1 rw\n");
+        let docker = "/var/lib/docker/containers/4f2a";
+        for (mounts, expected) in [
+            (ext4.to_owned(), "none"),
+            // The containers of a host are among its mounts.
+            (ext4.to_owned() + &overlay("/var/lib/docker/overlay2/4f2a").replace(" / / ", " / /var/merged "), "none"),
+            (overlay("/media/root-ro"), "none"),
+            (overlay("/var/lib/docker/overlay2/4f2a"), "docker"),
+            (ext4.to_owned() + &file(docker), "docker"),
+            (overlay("/home/me/.local/share/containers/storage/overlay/4f2a"), "podman"),
+            (
+                overlay("/run/io.containerd.snapshotter.v1.overlayfs/snapshots/9") + &file("/kubelet/pods/7"),
+                "kubernetes",
+            ),
+        ] {
+            assert_eq!(with(&mounts), expected, "{mounts}");
+        }
     }
 }
