@@ -125,6 +125,13 @@ pub(crate) fn rcu_offloaded(root: &Root, cmdline: &str, config: Option<&Config>)
     rcu_nocbs.and_then(|value| cpus_of(root, value)).unwrap_or_default().union(&tickless)
 }
 
+/// The CPUs for other work after the next boot, which also brings offline CPUs online. `None` without CPUs for real-time work,
+/// or if no other CPU is online now.
+pub(crate) fn others_at_boot(root: &Root, cpus: &CpuList) -> Option<CpuList> {
+    let is_possible = !cpus.is_empty() && !cpus::online_cpus(root).difference(cpus).is_empty();
+    is_possible.then(|| cpus::present_cpus(root).difference(cpus))
+}
+
 /// The arguments that keep other work off these CPUs, except those whose effect a line of arguments has already, also in other
 /// words.
 pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, others: &CpuList) -> Vec<String> {

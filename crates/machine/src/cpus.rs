@@ -74,7 +74,7 @@ pub fn usable_cpus(root: &Root, wanted: Option<&CpuList>) -> Result<CpuList, Cpu
     if wanted.is_empty() {
         return Err(CpuError::Empty { online });
     }
-    let present = list(root, "present").map_or(online.clone(), |present| present.union(&online));
+    let present = present_cpus(root);
     let missing = wanted.difference(&present);
     if !missing.is_empty() {
         return Err(CpuError::NotThere { cpus: missing, present });
@@ -193,6 +193,11 @@ pub(crate) fn turbo(root: &Root) -> Result<Turbo, Unreadable> {
 #[must_use]
 pub fn online_cpus(root: &Root) -> CpuList {
     list(root, "online").unwrap_or_default()
+}
+
+/// The CPUs of this machine, also offline ones; the online ones if they cannot be read.
+pub(crate) fn present_cpus(root: &Root) -> CpuList {
+    list(root, "present").unwrap_or_default().union(&online_cpus(root))
 }
 
 /// The CPUs that this kernel can have; empty if they cannot be read.

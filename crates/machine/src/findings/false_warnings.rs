@@ -548,3 +548,23 @@ fn an_empty_list_of_cpus_is_refused() {
     let error = tune::plan(&root, &need).unwrap_err().to_string();
     assert_eq!(error, "the list of CPUs is empty: name at least one of 0-1");
 }
+
+/// The kernel adds the CPU that it boots on to those of `irqaffinity`.
+#[test]
+fn an_argument_that_cannot_help_is_no_remedy() {
+    const PATH: &str = "proc/irq/default_smp_affinity";
+    let remedy = |isolated: &str, cmdline: &str| {
+        let (_folder, root) = machine(&[
+            ("sys/devices/system/cpu/online", "0-3"),
+            ("sys/devices/system/cpu/present", "0-5"),
+            ("sys/devices/system/cpu/isolated", isolated),
+            ("proc/cmdline", cmdline),
+            (PATH, "3f"),
+        ]);
+        finding(&root, "irq.default_affinity").remedy
+    };
+    assert_eq!(remedy("2-3", "quiet"), "kernel argument: `irqaffinity=0-1,4-5`");
+    assert_eq!(remedy("2-3", "irqaffinity=0-2"), "kernel argument: `irqaffinity=0-1,4-5`");
+    assert_eq!(remedy("2-3", "irqaffinity=0-1"), format!("echo 33 | sudo tee /{PATH}"), "changed since the boot");
+    assert_eq!(remedy("0", "irqaffinity=1-3"), format!("echo 3e | sudo tee /{PATH}"));
+}

@@ -8,9 +8,9 @@ use super::{
     Check, CheckContext, Explain, evidence, isolation::none_isolated, not_applicable, ok, unknown, warn, without,
 };
 use crate::{
-    CpuList, Unreadable,
+    CpuList, Unreadable, boot_arguments,
     interrupts::{Counted, DeviceInterrupt, InterruptWatch, STORM_PER_SECOND},
-    irqbalance,
+    irqbalance, shield,
     tasks::{Realtime, Scheduled},
 };
 
@@ -151,12 +151,21 @@ fn default_affinity(context: &CheckContext) -> Finding {
     if shared.is_empty() {
         return ok(ID, "interrupts of new devices stay off isolated CPUs", read);
     }
-    warn(ID, format!("interrupts of new devices may arrive at {}", shared.in_words()), read)
-        .because(
-            "A device that is plugged in or restarted later gets these CPUs.",
-            format!("kernel argument: `irqaffinity={}`", context.housekeeping()),
-        )
-        .permanent()
+    let found = warn(ID, format!("interrupts of new devices may arrive at {}", shared.in_words()), read);
+    let why = "A device that is plugged in or restarted later gets these CPUs.";
+    // The kernel adds CPU 0, on which it boots, to those of the argument (`irq_affinity_setup` in kernel/irq/irqdesc.c), and
+    // others can change the file after the boot.
+    let of_boot = context.boot_argument("irqaffinity").and_then(|value| boot_arguments::cpus_of(context.root, value));
+    let helps = !shared.contains(0) && of_boot.is_none_or(|cpus| !cpus.intersection(&shared).is_empty());
+    if helps {
+        return found
+            .because(why, format!("kernel argument: `irqaffinity={}`", context.housekeeping_at_boot()))
+            .permanent();
+    }
+    match shield::mask_without(&mask, context.isolated(), &context.housekeeping()) {
+        Some(mask) => found.because(why, format!("echo {mask} | sudo tee /{PATH}")).until_boot(),
+        None => unknown(ID, "default CPUs of interrupts not readable", without(PATH, Unreadable::NotUnderstood)),
+    }
 }
 
 fn storm(context: &CheckContext) -> Finding {

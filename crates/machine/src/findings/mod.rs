@@ -247,6 +247,13 @@ impl<'a> CheckContext<'a> {
         if others.is_empty() { self.online().clone() } else { others }
     }
 
+    /// The same after the next boot, which brings offline CPUs online.
+    fn housekeeping_at_boot(&self) -> CpuList {
+        let others = self.housekeeping();
+        let offline = cpus::present_cpus(self.root).difference(self.online());
+        others.union(&offline.difference(self.isolated()))
+    }
+
     /// The finding if the kernel's command line cannot be read.
     fn unread_arguments(&self, id: &str) -> Option<Finding> {
         let is_unread = self.machine.cmdline.is_none();

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use serde::Serialize;
 
-use crate::{CpuList, Root, boot_arguments, cpus, irqbalance, kernel::Isolation, topology, virt};
+use crate::{CpuList, Root, boot_arguments, irqbalance, kernel::Isolation, topology, virt};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,10 +23,7 @@ pub struct Boot {
 /// The arguments that keep other work off these CPUs, unless the kernel was booted with all of them.
 #[must_use]
 pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
-    let others = cpus::online_cpus(root).difference(cpus);
-    if cpus.is_empty() || others.is_empty() {
-        return None;
-    }
+    let others = boot_arguments::others_at_boot(root, cpus)?;
     let cmdline = root.read("proc/cmdline").unwrap_or_default();
     let mut arguments = boot_arguments::missing_isolation(root, &cmdline, cpus, &others);
     // The next boot would replace what the running kernel has.
@@ -48,6 +45,10 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     }
     if cpus.contains(0) && boot.arguments.contains("isolcpus=") {
         notes.push("CPU 0 keeps its tick: the kernel keeps the time on the CPU that it boots on".to_owned());
+    }
+    if cpus.contains(0) && boot.arguments.contains("irqaffinity=") {
+        // `irq_affinity_setup` in kernel/irq/irqdesc.c.
+        notes.push("CPU 0 stays among those of irqaffinity: the kernel adds the CPU that it boots on".to_owned());
     }
     let reboot = boot.steps.len() - 1;
     boot.steps.splice(reboot..reboot, notes);

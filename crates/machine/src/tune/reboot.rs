@@ -10,7 +10,6 @@ use std::{
 use crate::{
     CpuList, Root,
     boot_arguments::{self, name, words},
-    cpus,
 };
 
 /// The name in front of the path of a kernel.
@@ -154,10 +153,7 @@ pub fn conflict(changes: &[BootChange]) -> Option<String> {
 /// The changes that keep other work off these CPUs, each argument by itself; empty if the kernel was booted with all.
 #[must_use]
 pub fn isolation(root: &Root, cpus: &CpuList) -> Vec<BootChange> {
-    let others = cpus::online_cpus(root).difference(cpus);
-    if cpus.is_empty() || others.is_empty() {
-        return Vec::new();
-    }
+    let Some(others) = boot_arguments::others_at_boot(root, cpus) else { return Vec::new() };
     let cmdline = root.read("proc/cmdline").unwrap_or_default();
     let missing = boot_arguments::missing_isolation(root, &cmdline, cpus, &others).into_iter();
     missing.map(|word| BootChange { arguments: vec![word], kernel: None }).collect()

@@ -351,4 +351,22 @@ fn the_cpu_of_the_time_keeps_its_tick() {
     assert!(of("0-1").arguments.contains("isolcpus=managed_irq,domain,0-1 nohz_full=1 rcu_nocbs=0-1"));
     assert!(!of("0").arguments.contains("nohz_full"));
     assert!(of("0").steps.iter().any(|step| step.starts_with("CPU 0 keeps its tick")));
+    assert!(of("0").steps.iter().any(|step| step.starts_with("CPU 0 stays among those of irqaffinity")));
+    assert!(!of("1").steps.iter().any(|step| step.starts_with("CPU 0")));
+}
+
+/// The next boot brings them online, and the argument would keep interrupts off them for good.
+#[test]
+fn offline_cpus_serve_interrupts_after_the_boot() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::at(folder.path());
+    fs::create_dir_all(root.path("sys/devices/system/cpu")).unwrap();
+    let put = |name: &str, cpus: &str| fs::write(root.path(&format!("sys/devices/system/cpu/{name}")), cpus).unwrap();
+    put("online", "0-3");
+    put("present", "0-5");
+    let of = |cpus: &str| boot(&root, &cpus.parse().unwrap()).map(|boot| boot.arguments).unwrap_or_default();
+    assert!(of("2-3").ends_with(" irqaffinity=0-1,4-5"), "{}", of("2-3"));
+    assert_eq!(of("0-3"), "", "no CPU would remain for other work now");
+    put("present", "0-1");
+    assert!(of("2-3").ends_with(" irqaffinity=0-1"), "{}", of("2-3"));
 }
