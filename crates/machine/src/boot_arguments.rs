@@ -2,7 +2,7 @@
 //! both read an argument alike.
 
 use crate::{
-    CpuList, Root, cpus,
+    CpuList, Root, cpus, interrupts,
     kernel::{Config, Isolation},
 };
 
@@ -105,6 +105,11 @@ pub(crate) fn isolcpus(cmdline: &str) -> Option<&str> {
     value(cmdline, "isolcpus").filter(isolates)
 }
 
+/// True if the line has the flag that keeps the interrupts of queues, which their drivers manage, off isolated CPUs.
+pub(crate) fn keeps_queues_away(line: &str) -> bool {
+    value(line, "isolcpus").is_some_and(|value| value.split(',').any(|word| word == "managed_irq"))
+}
+
 /// The CPUs without a tick that a line asks for: those of `nohz_full`, and of `isolcpus` with the flag `nohz`.
 fn tickless(root: &Root, cmdline: &str) -> CpuList {
     let by_flag = value(cmdline, "isolcpus").filter(|value| value.split(',').any(|word| word == "nohz"));
@@ -141,8 +146,13 @@ pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, other
     let of = |name: &str| value(line, name).and_then(|value| cpus_of(root, value)).unwrap_or_default();
     let contains = |cpus: CpuList| wanted.difference(&cpus).is_empty();
     let irqs = of("irqaffinity");
+    // Without the flag, the queues of disks that serve other CPUs, too, may interrupt these.
+    let has_queues = || keeps_queues_away(&isolation.arguments(wanted)) && interrupts::has_shared_queue(root, wanted);
     let is_met = |argument: &str| match name(argument) {
-        "isolcpus" => contains(isolcpus(line).and_then(|value| cpus_of(root, value)).unwrap_or_default()),
+        "isolcpus" => {
+            contains(isolcpus(line).and_then(|value| cpus_of(root, value)).unwrap_or_default())
+                && (keeps_queues_away(line) || !has_queues())
+        }
         "rcu_nocbs" => contains(rcu_offloaded(root, line, config.as_ref())),
         "irqaffinity" => !irqs.is_empty() && irqs.intersection(wanted).is_empty(),
         "nohz_full" => wanted.difference(&of("nohz_full")).difference(&CpuList::from_iter([0])).is_empty(),

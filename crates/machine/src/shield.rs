@@ -30,7 +30,7 @@ use crate::{
     usable_cpus,
 };
 
-pub(crate) use interrupts::{affinity_files, interrupt_files, without as mask_without};
+pub(crate) use interrupts::{Affinity, affinities, affinity_files, without as mask_without};
 pub(crate) use tasks::{Before, narrow};
 pub use watch::Watch;
 

@@ -193,6 +193,9 @@ pub struct Setting {
     pub lasts: Lasts,
     /// The document that describes it.
     pub source: &'static str,
+    /// The reason why it has less effect than that here, or none; `None` if nothing speaks against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl Setting {
@@ -230,10 +233,20 @@ pub struct Write {
     pub from: String,
     /// The value that it gets.
     pub to: String,
-    /// True if the kernel may refuse this one while the setting as a whole is useful: interrupts that their driver
-    /// manages cannot be moved.
+    /// Whether the kernel may refuse this one while the setting as a whole is useful.
     #[serde(skip)]
-    pub may_be_refused: bool,
+    pub refusal: Refusal,
+}
+
+/// Expectation of a write to the CPUs of an interrupt, which the kernel refuses if a driver manages the interrupt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// A refusal would be a failure of the setting.
+    Failure,
+    /// The kernel may refuse it.
+    Possible,
+    /// The kernel probably refuses it: the handler with this name is that of a managed interrupt.
+    Likely(String),
 }
 
 /// The target of a write.
@@ -354,6 +367,8 @@ pub enum PlanError {
 enum WhyNot {
     /// It cannot be changed here.
     Here(String),
+    /// It can be changed, but that would have no effect here. One that the user names is changed nevertheless.
+    NoEffect(String),
     /// The file or device that would change is read-only here.
     ReadOnly(Target),
     /// It does not take this value.
@@ -361,6 +376,7 @@ enum WhyNot {
 }
 
 /// A machine and the purpose, for the functions of the table.
+#[derive(Clone)]
 struct Context<'a> {
     ops: &'a dyn SystemOps,
     root: &'a Root,
@@ -424,7 +440,7 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
         root.take_unread();
         match read(definition, &context, need) {
             Err(WhyNot::Value(reason)) if is_named => return Err(PlanError::Value { id: definition.id, reason }),
-            Err(why @ (WhyNot::Here(_) | WhyNot::ReadOnly(_))) => {
+            Err(why @ (WhyNot::Here(_) | WhyNot::NoEffect(_) | WhyNot::ReadOnly(_))) => {
                 let (reason, is_read_only) = match why {
                     WhyNot::ReadOnly(target) => {
                         let why = match virt::container(&root).as_deref() {
@@ -433,7 +449,7 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
                         };
                         (format!("{target} is read-only, {why}"), true)
                     }
-                    WhyNot::Here(reason) | WhyNot::Value(reason) => (reason, false),
+                    WhyNot::Here(reason) | WhyNot::NoEffect(reason) | WhyNot::Value(reason) => (reason, false),
                 };
                 let Definition { id, name, .. } = *definition;
                 plan.not_here.push(NotHere { id, name, reason, is_named, is_read_only });

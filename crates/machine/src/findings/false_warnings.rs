@@ -549,6 +549,117 @@ fn an_empty_list_of_cpus_is_refused() {
     assert_eq!(error, "the list of CPUs is empty: name at least one of 0-1");
 }
 
+/// A machine with CPUs 0-3 of which 2-3 are isolated, and these interrupts: number, handlers, CPUs, and the CPU that it arrives at.
+fn with_interrupts(release: &str, cmdline: &str, interrupts: &[(u32, &str, &str, &str)]) -> (TempDir, Root) {
+    let (folder, root) = machine(&[
+        ("sys/devices/system/cpu/online", "0-3"),
+        ("sys/devices/system/cpu/isolated", "2-3"),
+        ("proc/sys/kernel/osrelease", release),
+        ("proc/cmdline", cmdline),
+    ]);
+    let mut table = "           CPU0       CPU1       CPU2       CPU3\n".to_owned();
+    for (number, handlers, cpus, effective) in interrupts {
+        table += &format!(" {number}: 1 1 1 1 PCI-MSIX-0000:01:00.0 {number}-edge {handlers}\n");
+        put(&root, &format!("proc/irq/{number}/smp_affinity_list"), cpus);
+        put(&root, &format!("proc/irq/{number}/effective_affinity_list"), effective);
+        fs::create_dir_all(root.path(&format!("proc/irq/{number}/{handlers}"))).unwrap();
+    }
+    put(&root, "proc/interrupts", &table);
+    (folder, root)
+}
+
+/// The kernel refuses to move the interrupts of a disk's queues, and does not show before Linux 6.13 which these are.
+#[test]
+fn no_command_moves_the_queue_of_a_disk() {
+    const ISOLATED: &str = "isolcpus=2-3";
+    let judge = |release: &str, cmdline: &str, interrupts: &[(u32, &str, &str, &str)]| {
+        let (_folder, root) = with_interrupts(release, cmdline, interrupts);
+        let Finding { state, title, remedy, lasts, .. } = finding(&root, "irq.affinity");
+        (state, title, remedy, lasts)
+    };
+    let own = [(24, "nvme0q0", "0-3", "0"), (25, "nvme0q3", "2", "2"), (26, "virtio0-req.3", "3", "3")];
+    let (state, title, ..) = judge("6.1.0", ISOLATED, &own);
+    assert_eq!(state, FindingState::Ok, "only what CPUs 2-3 start");
+    assert_eq!(title, "no interrupt of a device arrives at CPUs 2-3, except for disk I/O that they start");
+    // Such interrupts of old kernels were moved as all others.
+    assert_eq!(
+        judge("4.9.0", ISOLATED, &own).2,
+        "echo 0-1 | sudo tee /proc/irq/25/smp_affinity_list /proc/irq/26/smp_affinity_list"
+    );
+
+    let shared = [(25, "nvme0q1", "0-3", "2")];
+    let (state, _, remedy, lasts) = judge("6.1.0", ISOLATED, &shared);
+    assert_eq!((state, lasts), (FindingState::Warn, Some(record::Lasts::Permanent)));
+    assert_eq!(remedy, "kernel argument: `isolcpus=managed_irq,domain,2-3`");
+    assert!(judge("5.4.0", ISOLATED, &shared).2.starts_with("use a kernel from Linux 5.6 on"));
+    let with_flag = judge("6.1.0", "isolcpus=managed_irq,domain,2-3", &shared);
+    assert!(with_flag.2.ends_with("see cat /proc/irq/25/smp_affinity_list"), "{}", with_flag.2);
+    let (_, title, remedy, lasts) = judge("6.1.0", ISOLATED, &[shared[0], (30, "eth0", "0-3", "3")]);
+    assert_eq!(title, "interrupt 25 (nvme0q1) and 1 more can arrive at CPUs 2-3");
+    assert_eq!(
+        remedy,
+        "echo 0-1 | sudo tee /proc/irq/30/smp_affinity_list\nkernel argument: `isolcpus=managed_irq,domain,2-3`"
+    );
+    assert_eq!(lasts, Some(record::Lasts::UntilBoot));
+}
+
+/// Since Linux 6.13, nobody has the right to write the file.
+#[test]
+fn no_command_moves_an_interrupt_without_a_writable_file() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (_folder, root) = with_interrupts("6.13.0", "", &[(30, "gpio-keys", "0-3", ""), (31, "fixed", "0-3", "3")]);
+    for number in [30, 31] {
+        let path = root.path(&format!("proc/irq/{number}/smp_affinity_list"));
+        fs::set_permissions(path, fs::Permissions::from_mode(0o444)).unwrap();
+    }
+    let found = finding(&root, "irq.affinity");
+    assert_eq!(
+        found.title, "interrupt 31 (fixed) can arrive at CPUs 2-3",
+        "the other one arrives through its controller"
+    );
+    assert!(found.remedy.starts_with("use another CPU for real-time work"), "{}", found.remedy);
+    fs::remove_dir_all(root.path("proc/irq/31")).unwrap();
+    put(&root, "proc/irq/31/effective_affinity_list", "1");
+    assert_eq!(finding(&root, "irq.affinity").state, FindingState::Ok);
+}
+
+#[test]
+fn a_plan_says_which_interrupts_stay() {
+    let plan = |interrupts: &[(u32, &str, &str, &str)], only: &[&'static str]| {
+        let (folder, root) = with_interrupts("6.1.0", "", interrupts);
+        let plan = tune::plan(&root, &Need { only: only.to_vec(), ..Need::default() }).unwrap();
+        (folder, plan)
+    };
+    let note = |interrupts: &[(u32, &str, &str, &str)], only: &[&'static str]| {
+        let (_folder, plan) = plan(interrupts, only);
+        let setting = plan.changes.into_iter().find(|setting| setting.id == "irq.affinity").unwrap();
+        (setting.writes.len(), setting.effect, setting.note)
+    };
+    let (eth, queue) = ((30, "eth0", "0-3", "3"), (25, "nvme0q1", "0-3", "2"));
+    let effect = "devices interrupt other CPUs";
+    assert_eq!(note(&[eth], &[]), (1, effect, None));
+    let stays = "nvme0q1 stays: its driver probably manages this interrupt".to_owned();
+    assert_eq!(note(&[eth, queue], &[]), (2, effect, Some(stays.clone())), "it is tried, because that is not certain");
+    assert_eq!(note(&[queue], &["irq.affinity"]), (1, "none expected here", Some(stays.clone())));
+    let (_folder, plan) = plan(&[queue, (26, "nvme0q2", "1-2", "2")], &[]);
+    let reason = plan.not_here.into_iter().find(|not| not.id == "irq.affinity").unwrap().reason;
+    assert_eq!(reason, "nvme0q1 and 1 more stay: their drivers probably manage these interrupts");
+}
+
+/// `isolcpus=2-3` isolates the CPUs, but not from the queues of disks that they share with others.
+#[test]
+fn the_flag_for_queues_is_missing_only_on_machines_with_such_queues() {
+    let arguments = |cpus: &str, cmdline: &str| {
+        let (_folder, root) = with_interrupts("6.1.0", cmdline, &[(25, "nvme0q1", cpus, "2")]);
+        tune::boot(&root, &"2-3".parse().unwrap()).map(|boot| boot.arguments).unwrap_or_default()
+    };
+    const OTHERS: &str = "nohz_full=2-3 rcu_nocbs=2-3 irqaffinity=0-1";
+    assert_eq!(arguments("1-2", &format!("isolcpus=2-3 {OTHERS}")), "isolcpus=managed_irq,domain,2-3");
+    assert_eq!(arguments("2", &format!("isolcpus=2-3 {OTHERS}")), "");
+    assert_eq!(arguments("1-2", &format!("isolcpus=managed_irq,domain,2-3 {OTHERS}")), "");
+}
+
 /// The kernel adds the CPU that it boots on to those of `irqaffinity`.
 #[test]
 fn an_argument_that_cannot_help_is_no_remedy() {

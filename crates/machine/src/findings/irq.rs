@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use record::Finding;
 
 use super::{
-    Check, CheckContext, Explain, evidence, isolation::none_isolated, not_applicable, ok, unknown, warn, without,
+    Check, CheckContext, Explain, evidence, files, isolation::none_isolated, not_applicable, ok, unknown, warn, without,
 };
 use crate::{
     CpuList, Unreadable, boot_arguments,
-    interrupts::{Counted, DeviceInterrupt, InterruptWatch, STORM_PER_SECOND},
+    interrupts::{self, Counted, DeviceInterrupt, InterruptWatch, Mover, STORM_PER_SECOND},
     irqbalance, shield,
     tasks::{Realtime, Scheduled},
+    virt,
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -65,7 +66,7 @@ fn irq_balance(context: &CheckContext) -> Finding {
             )
             .permanent(),
         // In a container, or if /proc hides the processes of others, a missing process proves nothing.
-        None if context.in_container() => {
+        None if context.in_container() && virt::initial_namespace(context.root, "pid") != Some(true) => {
             unknown(ID, "the host's processes are not visible from this container", context.evidence("proc/1/comm"))
         }
         None if context.root.read("proc/1/comm").is_some_and(|name| !name.is_empty()) => {
@@ -105,32 +106,86 @@ fn affinity(context: &CheckContext) -> Finding {
     let Some((_, (first_path, first_cpus))) = placed.first() else {
         return unknown(ID, "CPUs of the interrupts not readable", "/proc/irq/*/smp_affinity_list: none readable");
     };
-    let on_isolated: Vec<_> = placed.iter().filter(|(_, (_, cpus))| !cpus.intersection(isolated).is_empty()).collect();
-    let Some((irq, (path, cpus))) = on_isolated.first() else {
+    let (mut arriving, mut own_queues) = (Vec::new(), false);
+    for (irq, (path, cpus)) in placed.iter().filter(|(_, (_, cpus))| !cpus.intersection(isolated).is_empty()) {
+        match interrupts::mover(context.root, irq.number, &irq.handlers) {
+            Mover::Queue(queue) if queue.difference(isolated).is_empty() => own_queues = true,
+            // It arrives through that of its controller, which has CPUs.
+            Mover::Nobody if !path.ends_with("effective_affinity_list") => {}
+            mover => arriving.push((*irq, path, cpus, mover)),
+        }
+    }
+    let Some((irq, path, cpus, _)) = arriving.first() else {
         if let Some(irq) = unread {
             let title = format!("CPUs of interrupt {} ({}) not readable", irq.number, irq.handlers);
-            return unknown(ID, title, context.evidence(&format!("proc/irq/{}/smp_affinity_list", irq.number)));
+            return unknown(ID, title, context.evidence(&interrupts::affinity_file(irq.number)));
         }
-        let title = format!("no interrupt of a device arrives at {}", isolated.in_words());
+        let only = if own_queues { ", except for disk I/O that they start" } else { "" };
+        let title = format!("no interrupt of a device arrives at {}{only}", isolated.in_words());
         return ok(
             ID,
             title,
             format!("{} of {} interrupts", evidence(first_path, &first_cpus.to_string()), placed.len()),
         );
     };
-    let others = match on_isolated.len() - 1 {
+    let others = match arriving.len() - 1 {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let title = format!("interrupt {} ({}){others} can arrive at {}", irq.number, irq.handlers, isolated.in_words());
-    let files: Vec<String> =
-        on_isolated.iter().map(|(irq, _)| format!("/proc/irq/{}/smp_affinity_list", irq.number)).collect();
-    warn(ID, title, evidence(path, &cpus.to_string()))
-        .because(
-            "An interrupt stops the thread on its CPU, and its softirq and thread run there as well. A managed interrupt (NVMe, virtio) refuses the change: isolcpus=managed_irq keeps it away.",
-            format!("echo {} | sudo tee {}", context.housekeeping(), files.join(" ")),
-        )
-        .until_boot()
+    let movers = arriving.iter().map(|(irq, _, _, mover)| (irq.number, mover)).collect::<Vec<_>>();
+    with_remedies(context, warn(ID, title, evidence(path, &cpus.to_string())), &movers)
+}
+
+/// The finding with the remedies of interrupts that arrive at isolated CPUs: by their number, and who can move them.
+fn with_remedies(context: &CheckContext, found: Finding, arriving: &[(u32, &Mover)]) -> Finding {
+    let numbers = |is_meant: fn(&Mover) -> bool| -> Vec<u32> {
+        arriving.iter().filter(|(_, mover)| is_meant(mover)).map(|(number, _)| *number).collect()
+    };
+    let by_user = numbers(|mover| *mover == Mover::User);
+    let queues = numbers(|mover| matches!(mover, Mover::Queue(_)));
+    let fixed = numbers(|mover| *mover == Mover::Nobody);
+    let mut remedies = Vec::new();
+    if !by_user.is_empty() {
+        let paths: Vec<String> = by_user.iter().map(|&number| interrupts::affinity_file(number)).collect();
+        let files = files(paths.iter().map(String::as_str));
+        remedies.push(format!("echo {} | sudo tee {files}", context.housekeeping()));
+    }
+    if let Some(&first) = queues.first() {
+        remedies.push(queue_remedy(context, first));
+    }
+    if let Some(first) = fixed.first() {
+        let text = "use another CPU for real-time work, because the kernel cannot move interrupt";
+        remedies.push(format!("{text} {first}: see ls -l /{}", interrupts::affinity_file(*first)));
+    }
+    let why = match queues.is_empty() {
+        true => "An interrupt stops the thread on its CPU, and its softirq and thread run there as well.",
+        false => {
+            "An interrupt stops the thread on its CPU, and its softirq and thread run there as well. The driver of a disk manages the interrupts of its queues: the kernel refuses to move them."
+        }
+    };
+    let found = found.because(why, remedies.join("\n"));
+    match (by_user.is_empty(), queues.is_empty()) {
+        (false, _) => found.until_boot(),
+        (true, false) => found.permanent(),
+        (true, true) => found,
+    }
+}
+
+/// The remedy for the queue of a disk that serves isolated CPUs and others.
+fn queue_remedy(context: &CheckContext, number: u32) -> String {
+    let cmdline = context.machine.cmdline.as_deref().unwrap_or_default();
+    let arguments = context.isolation().arguments(context.isolated());
+    let argument = arguments.split(' ').next().filter(|argument| boot_arguments::keeps_queues_away(argument));
+    match argument {
+        _ if boot_arguments::keeps_queues_away(cmdline) => {
+            let list = interrupts::affinity_file(number);
+            format!("isolcpus=managed_irq needs another CPU of the queue that is online: see cat /{list}")
+        }
+        Some(argument) => format!("kernel argument: `{argument}`"),
+        None => "use a kernel from Linux 5.6 on, whose argument isolcpus=managed_irq keeps the queues of disks away"
+            .to_owned(),
+    }
 }
 
 fn default_affinity(context: &CheckContext) -> Finding {

@@ -77,10 +77,23 @@ fn lists(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Change> {
     numbers.filter_map(change).collect()
 }
 
-/// The interrupts that may occur on these CPUs: the file of each, its affinity, and the affinity without them.
-pub(crate) fn interrupt_files(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<(String, String, String)> {
-    let changes = lists(root, shielded, others).into_iter();
-    changes.map(|change| (change.path, change.before, change.during)).collect()
+/// The CPUs of an interrupt, and those that it would have.
+pub(crate) struct Affinity {
+    pub number: u32,
+    /// The names of its handlers, joined by `+`; empty if it has none.
+    pub handlers: String,
+    pub path: String,
+    pub from: String,
+    pub to: String,
+}
+
+/// The interrupts that may occur on these CPUs, with the affinity without them.
+pub(crate) fn affinities(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Affinity> {
+    let affinity = |Change { path, before, during, interrupt }: Change| {
+        let (number, handlers) = interrupt?;
+        Some(Affinity { number: number.parse().ok()?, handlers, path, from: before, to: during })
+    };
+    lists(root, shielded, others).into_iter().filter_map(affinity).collect()
 }
 
 /// The files of the CPUs that interrupts may occur on.

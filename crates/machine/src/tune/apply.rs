@@ -17,7 +17,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::{
-    Setting, Target, Write, ops_of,
+    Refusal, Setting, Target, Write, ops_of,
     programs::{self, Stayed},
 };
 use crate::{
@@ -327,7 +327,8 @@ fn apply_one(journal: &mut Journal, setting: &Setting) -> Result<Outcome, Journa
         let Err(error) = write_one(&*ops, write) else { continue };
         // Without the right the file cannot be opened. EPERM, or EIO before Linux 6.5, is the answer for an interrupt that
         // its driver manages.
-        let is_managed = write.may_be_refused && error.raw_os_error() != Some(Errno::ACCESS.raw_os_error());
+        let is_managed =
+            write.refusal != Refusal::Failure && error.raw_os_error() != Some(Errno::ACCESS.raw_os_error());
         let why = match is_managed {
             true => "its driver manages this interrupt, or it is bound to a CPU".to_owned(),
             false => refusal(&error),

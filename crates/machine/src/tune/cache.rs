@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, io};
 use record::PutBack;
 use serde::{Deserialize, Serialize};
 
-use super::{Context, Target, WhyNot, Write};
+use super::{Context, Refusal, Target, WhyNot, Write};
 use crate::{CpuList, Root, system_ops::SystemOps};
 
 /// The root of the file system. Its files are those of the group of all other CPUs.
@@ -135,7 +135,7 @@ pub(super) fn find(context: &Context<'_>, percent: u32) -> Result<Vec<Write>, Wh
     if from != NONE && from != to {
         return Err(here("there is another share: `sudo punctual tune --revert` removes it, if it is ours"));
     }
-    Ok(vec![Write { target: Target::Cache(share), from, to, may_be_refused: false }])
+    Ok(vec![Write { target: Target::Cache(share), from, to, refusal: Refusal::Failure }])
 }
 
 /// True for a folder of the file system that is another group, or one below which there can be groups of monitors.

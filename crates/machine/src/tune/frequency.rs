@@ -47,7 +47,7 @@ pub(super) fn governor(context: &Context<'_>, value: Option<&str>) -> Result<Vec
     };
     let has_fixed = |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) != Some(false) && !is_limited(*lead);
     if !context.is_named && !leads.is_empty() && leads.iter().all(has_fixed) {
-        return Err(WhyNot::Here("the lowest and the highest frequency are equal, so it is fixed".to_owned()));
+        return Err(WhyNot::NoEffect("the lowest and the highest frequency are equal, so it is fixed".to_owned()));
     }
     let wanted = offered(context, value, "performance", "scaling_available_governors")?;
     let scaled = leads.into_iter().filter(|lead| context.is_named || !has_fixed(lead));

@@ -34,22 +34,23 @@ pub(super) fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<
         },
     };
     let has_states = context.root.exists("sys/devices/system/cpu/cpu0/cpuidle/state0");
-    if value.is_none() && !has_states {
-        return Err(WhyNot::Here("the kernel has no idle states for this CPU".to_owned()));
+    if !context.is_named && !has_states {
+        return Err(WhyNot::NoEffect("the kernel has no idle states for this CPU".to_owned()));
     }
     let limit_us = if to == "n/a" { Some(0) } else { to.parse::<u64>().ok() };
     let has_known = context.cpus.iter().any(|cpu| !idle_states_of(context.root, cpu).is_empty());
     let mut usable = context.cpus.iter().flat_map(|cpu| usable_idle_states(context.root, cpu));
     let is_quick = usable.all(|(_, state)| Some(state.exit_us) <= limit_us);
-    let is_met = value.is_none() && has_known && is_quick && context.root.take_unread().is_empty();
+    let is_met = to != "0" && has_known && is_quick && context.root.take_unread().is_empty();
     let is_limited = |cpu: u32| context.root.read(&latency_limit(cpu)).is_some_and(|limit| limit != "0");
-    if is_met && !context.cpus.iter().any(is_limited) {
-        return Err(WhyNot::Here(format!("every enabled idle state can be left in {text}")));
+    if is_met && !context.is_named && !context.cpus.iter().any(is_limited) {
+        return Err(WhyNot::NoEffect(format!("every enabled idle state can be left in {text}")));
     }
     // `n/a` and lower limits are stricter.
-    let is_stricter = |now: &str| {
+    let is_good = |now: &str| {
         let limit = |text: &str| text.parse::<u32>().ok();
-        value.is_none() && (now == "n/a" || limit(now).is_some_and(|now| now > 0 && Some(now) <= limit(&to)))
+        let is_stricter = now == "n/a" || limit(now).is_some_and(|now| now > 0 && Some(now) <= limit(&to));
+        value.is_none() && (is_met || is_stricter)
     };
-    each_unless(context, context.cpus.iter().map(latency_limit).collect(), &to, |now| is_met || is_stricter(now))
+    each_unless(context, context.cpus.iter().map(latency_limit).collect(), &to, is_good)
 }

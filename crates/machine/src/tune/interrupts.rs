@@ -1,13 +1,18 @@
 //! The CPUs of interrupts, and the priorities of their threads.
 
 use super::{
-    Context, Target, WhyNot, Write,
+    Context, Refusal, Target, WhyNot, Write,
     away::others,
     old_value::OldValue,
     values::{needs_a_value, only_word},
     writes::file,
 };
-use crate::{nic::Thread, shield, tasks};
+use crate::{
+    interrupts::{self, Mover},
+    nic::Thread,
+    shield::{self, Affinity},
+    tasks,
+};
 
 pub(super) fn affinity(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     only_word(value, "away")?;
@@ -16,11 +21,41 @@ pub(super) fn affinity(context: &Context<'_>, value: Option<&str>) -> Result<Vec
     for path in shield::affinity_files(context.root) {
         OldValue::Cpus.read(context, &path)?;
     }
-    let write = |(path, from, to)| Write { may_be_refused: true, ..file(path, from, to) };
-    let mut files = shield::interrupt_files(context.root, &context.freed, &others);
-    // Since Linux 6.13, the file of an interrupt that its driver manages cannot be written.
-    files.retain(|(path, ..)| !context.root.is_fixed(path));
-    Ok(files.into_iter().map(write).collect())
+    let mut writes = Vec::new();
+    for Affinity { number, handlers, path, from, to } in shield::affinities(context.root, &context.freed, &others) {
+        let refusal = match interrupts::mover(context.root, number, &handlers) {
+            // Since Linux 6.13, the file of an interrupt that its driver manages cannot be written.
+            _ if context.root.is_fixed(&path) => continue,
+            Mover::Queue(_) => Refusal::Likely(handlers),
+            Mover::User | Mover::Nobody => Refusal::Possible,
+        };
+        writes.push(Write { refusal, ..file(path, from, to) });
+    }
+    match stays(&writes) {
+        Some(reason) if !context.is_named && writes.iter().all(is_likely) => Err(WhyNot::NoEffect(reason)),
+        _ => Ok(writes),
+    }
+}
+
+/// True if the kernel probably refuses the write.
+fn is_likely(write: &Write) -> bool {
+    matches!(write.refusal, Refusal::Likely(_))
+}
+
+/// The interrupts that probably stay where they are, in words; `None` if there are none.
+pub(super) fn stays(writes: &[Write]) -> Option<String> {
+    let handlers: Vec<&str> = writes
+        .iter()
+        .filter_map(|write| match &write.refusal {
+            Refusal::Likely(handler) => Some(&**handler),
+            Refusal::Failure | Refusal::Possible => None,
+        })
+        .collect();
+    let (first, others) = handlers.split_first()?;
+    Some(match others.len() {
+        0 => format!("{first} stays: its driver probably manages this interrupt"),
+        more => format!("{first} and {more} more stay: their drivers probably manage these interrupts"),
+    })
 }
 
 /// Length to which kernels before 5.17 cut the names of their threads, bytes (`TASK_COMM_LEN` without the zero byte).
@@ -65,7 +100,7 @@ pub(super) fn irq_priority(context: &Context<'_>, value: Option<&str>) -> Result
             return Err(WhyNot::Here(format!("{} is scheduled as `{from}`, which could not be restored", now.name)));
         }
         let target = Target::Thread { id: now.id, start_ticks, name: now.name };
-        writes.push(Write { target, from, to: format!("fifo:{priority}"), may_be_refused: false });
+        writes.push(Write { target, from, to: format!("fifo:{priority}"), refusal: Refusal::Failure });
     }
     if writes.is_empty() {
         let mut names: Vec<&str> = handlers.iter().filter_map(|thread| Some(thread.name.split_once('-')?.1)).collect();

@@ -3,12 +3,12 @@
 use record::Lasts;
 
 use super::{
-    Context, OnRequest, Setting, Target, WhyNot, Write,
+    Context, OnRequest, Refusal, Setting, Target, WhyNot, Write,
     away::{away, others},
     cache,
     frequency::{KHZ, frequencies, governor, offered, policy_files},
     idle_states::idle_states,
-    interrupts::{affinity, irq_priority},
+    interrupts::{affinity, irq_priority, stays},
     old_value::OldValue,
     programs,
     values::{needs_a_value, number, only_word, switch, word},
@@ -39,6 +39,8 @@ const SWITCH: OldValue = OldValue::Number(0, 1);
 
 /// The effect of a value of the user that is not known to have the effect of the setting.
 const AS_ASKED: &str = "as you asked";
+/// The effect of a setting that has none here.
+const NO_EFFECT: &str = "none expected here";
 /// The risk of such a value.
 const UNKNOWN_RISK: &str = "not known for this value";
 
@@ -102,12 +104,27 @@ impl Definition {
         if let Some(write) = writes.iter().find(|write| is_read_only(context, write)) {
             return Err(WhyNot::ReadOnly(write.target.clone()));
         }
+        let without_effect = self.without_effect(context, value);
         let (effect, risk) = match self.effect_of.includes(value, &writes) {
+            true if without_effect.is_some() => (NO_EFFECT, self.risk),
             true => (self.effect, self.risk),
             false => (AS_ASKED, UNKNOWN_RISK),
         };
+        let note = without_effect.or_else(|| stays(&writes));
         let Self { id, name, source, .. } = *self;
-        Ok(Setting { id, name, writes, effect, risk, lasts: Lasts::UntilBoot, source })
+        Ok(Setting { id, name, writes, effect, risk, lasts: Lasts::UntilBoot, source, note })
+    }
+
+    /// The reason why the setting has no effect here, although the user named it.
+    fn without_effect(&self, context: &Context<'_>, value: Option<&str>) -> Option<String> {
+        if !context.is_named {
+            return None;
+        }
+        let unnamed = Context { is_named: false, ..context.clone() };
+        match (self.find)(&unnamed, value) {
+            Err(WhyNot::NoEffect(reason)) => Some(reason),
+            _ => None,
+        }
     }
 
     /// True if its value names a device, so that several values can be used together.
@@ -326,7 +343,7 @@ pub const DEFINITIONS: &[Definition] = &[
             }
             let from = programs::value(context.root, &context.freed);
             let target = Target::Programs(context.freed.clone());
-            Ok(vec![Write { target, from, to: programs::NONE.to_owned(), may_be_refused: false }])
+            Ok(vec![Write { target, from, to: programs::NONE.to_owned(), refusal: Refusal::Failure }])
         },
     },
     Definition {
@@ -362,9 +379,10 @@ pub const DEFINITIONS: &[Definition] = &[
         expects: OldValue::Number(0, i64::MAX),
         find: |context, value| {
             let wanted = number(value, 10, 1..=3600)?;
-            // Only a CPU that is otherwise quiet gains from it.
-            if !context.is_named {
-                others(context)?;
+            if !context.is_named && others(context).is_err() {
+                let reason =
+                    "no CPU is set apart for real-time work, and only such a quiet one gains: name some with --cpus";
+                return Err(WhyNot::NoEffect(reason.to_owned()));
             }
             let is_good = |now: &str| value.is_none() && now.parse::<u64>().is_ok_and(|now| now >= 10);
             each_unless(context, vec!["proc/sys/vm/stat_interval".to_owned()], &wanted, is_good)
@@ -444,7 +462,7 @@ pub const DEFINITIONS: &[Definition] = &[
         find: |context, value| {
             match cpus::tickless(context.root) {
                 Ok(cpus) if !context.is_named && cpus.is_empty() => {
-                    return Err(WhyNot::Here("no CPU runs without a tick, so timers stay on their CPU".to_owned()));
+                    return Err(WhyNot::NoEffect("no CPU runs without a tick, so timers stay on their CPU".to_owned()));
                 }
                 Err(why) if !context.is_named => {
                     return Err(WhyNot::Here(format!("/{}: {why}", cpus::TICKLESS)));
@@ -531,8 +549,8 @@ pub const DEFINITIONS: &[Definition] = &[
         find: |context, value| {
             let wanted = number(value, 1, 0..=200)?;
             let swaps = context.root.read("proc/swaps").unwrap_or_default();
-            if value.is_none() && swaps.lines().count() < 2 {
-                return Err(WhyNot::Here("no swap is in use".to_owned()));
+            if !context.is_named && swaps.lines().count() < 2 {
+                return Err(WhyNot::NoEffect("no swap is in use".to_owned()));
             }
             each_unless(context, vec!["proc/sys/vm/swappiness".to_owned()], &wanted, |now| {
                 value.is_none() && now == "0"
@@ -657,7 +675,7 @@ fn nic(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot>
             _ => WhyNot::Here(format!("cannot read {} of {interface}: {error}", parameter.name())),
         })?;
         let target = Target::Nic { interface: interface.to_owned(), parameter, from, to };
-        Ok(Write { target, from: from.to_string(), to: to.to_string(), may_be_refused: false })
+        Ok(Write { target, from: from.to_string(), to: to.to_string(), refusal: Refusal::Failure })
     };
     settings.iter().map(write).collect()
 }

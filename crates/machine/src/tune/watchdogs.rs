@@ -21,7 +21,7 @@ pub(super) fn watchdogs(context: &Context<'_>, value: Option<&str>) -> Result<Ve
             return Err(WhyNot::Here(text.to_owned()));
         }
         if !left.is_empty() && !context.is_all_named {
-            return Err(WhyNot::Here(format!("the watchdogs leave {} already", left.in_words())));
+            return Err(WhyNot::NoEffect(format!("the watchdogs leave {} already", left.in_words())));
         }
     }
     let wanted = if switch(value, false)? { "1" } else { "0" };
@@ -36,7 +36,7 @@ pub(super) fn watchdog_cpus(context: &Context<'_>, value: Option<&str>) -> Resul
     only_word(value, "away")?;
     let others = others(context)?;
     if !context.is_named && WATCHDOGS.iter().all(|path| context.root.number::<u32>(path).is_none_or(|on| on == 0)) {
-        return Err(WhyNot::Here("no watchdog is on".to_owned()));
+        return Err(WhyNot::NoEffect("no watchdog is on".to_owned()));
     }
     let from = OldValue::Cpus.read(context, PATH)?;
     let now: CpuList = from.parse().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Writes to files of the kernel, and the reasons why there are none.
 
-use super::{Context, Target, WhyNot, Write, values::switch};
+use super::{Context, Refusal, Target, WhyNot, Write, values::switch};
 use crate::{
     Unreadable,
     kernel::{DEBUGFS, MOUNT_DEBUGFS, lacks_debugfs},
@@ -8,7 +8,7 @@ use crate::{
 
 /// A write to a file.
 pub(super) fn file(path: String, from: String, to: String) -> Write {
-    Write { target: Target::File(path), from, to, may_be_refused: false }
+    Write { target: Target::File(path), from, to, refusal: Refusal::Failure }
 }
 
 /// The same value for each file.

@@ -226,6 +226,9 @@ fn lines(settings: &[Setting]) -> String {
             false => line,
         };
         let _ = writeln!(text, "{line}");
+        if let Some(note) = &setting.note {
+            let _ = writeln!(text, "    but {note}");
+        }
     }
     if settings.len() > SETTINGS_SHOWN {
         let _ = writeln!(text, "  and {} more", settings.len() - SETTINGS_SHOWN);
@@ -251,6 +254,9 @@ fn full(tuned: &Tuned) -> anyhow::Result<String> {
         let Setting { effect, risk, source, .. } = setting;
         let _ = writeln!(text, "  effect  {effect}\n  risk    {risk}\n  lasts   until --revert or the next boot");
         let _ = writeln!(text, "  source  {source}");
+        if let Some(note) = &setting.note {
+            let _ = writeln!(text, "  note    {note}");
+        }
     }
     if !plan.right.is_empty() {
         text += "Already right:\n";

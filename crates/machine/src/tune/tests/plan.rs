@@ -345,3 +345,37 @@ fn the_limit_of_real_time_threads_is_set_where_the_kernel_has_it() {
         assert_eq!(plan("rt.throttling=off"), Ok(expected), "{config}");
     }
 }
+
+/// A named setting changes also where it has no effect, but promises none.
+#[test]
+fn a_named_setting_without_an_effect_says_so() {
+    let fake = Fake::new();
+    let promise = |text: &str| {
+        let choice: Choice = text.parse().unwrap();
+        let (only, set) = (vec![choice.id], vec![choice]);
+        let plan = fake.plan(&Need { only, set, ..Need::default() });
+        let [setting] = plan.changes.as_slice() else { panic!("{text}: {plan:?}") };
+        (setting.effect, setting.note.clone().unwrap_or_default())
+    };
+    assert_eq!(promise("cpu.governor"), ("no slow start after a pause", String::new()));
+    for cpu in 0..2 {
+        let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_{name}");
+        fake.put(&file("min_freq"), "1600000");
+        fake.put(&file("max_freq"), "1600000");
+    }
+    fake.put("sys/devices/system/cpu/nohz_full", "(null)");
+    fake.put("proc/swaps", "Filename Type Size\n");
+    let fixed = "the lowest and the highest frequency are equal, so it is fixed";
+    for (text, expected) in [
+        ("cpu.governor", fixed),
+        ("cpu.governor=performance", fixed),
+        ("kernel.timer_migration", "no CPU runs without a tick, so timers stay on their CPU"),
+        ("memory.swappiness=1", "no swap is in use"),
+        (
+            "cpu.statistics",
+            "no CPU is set apart for real-time work, and only such a quiet one gains: name some with --cpus",
+        ),
+    ] {
+        assert_eq!(promise(text), ("none expected here", expected.to_owned()), "{text}");
+    }
+}
