@@ -253,14 +253,18 @@ pub(crate) fn table(root: &Root) -> Result<String, Unreadable> {
 
 /// All numbered interrupts, also timers; `None` if they cannot be read.
 pub(crate) fn devices(root: &Root) -> Option<Vec<DeviceInterrupt>> {
-    let text = table(root).ok()?;
-    let columns = cpus(&text).len();
+    // The text has megabytes on a large machine: it is not copied.
+    root.parsed("proc/interrupts", devices_of).ok()
+}
+
+fn devices_of(text: &str) -> Option<Vec<DeviceInterrupt>> {
+    let columns = Some(cpus(text).len()).filter(|&columns| columns > 0)?;
     let device = |(number, rest): (u32, &str)| {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let count = words.iter().take(columns).filter_map(|count| count.parse::<u64>().ok()).sum();
         DeviceInterrupt { number, count, handlers: handlers(words.get(columns..).unwrap_or_default()) }
     };
-    Some(numbered(&text).map(device).collect())
+    Some(numbered(text).map(device).collect())
 }
 
 /// The handlers at the end of a line, after the words of the interrupt controller: its name, then `2-edge` (x86),

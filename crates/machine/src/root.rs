@@ -1,5 +1,6 @@
 //! The root folder of a machine: `/`, or the folder of a recorded machine.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -43,7 +44,7 @@ pub(crate) struct Unread {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seen {
     /// Files with their contents, or the reason why they could not be read.
-    pub files: BTreeMap<String, Result<Vec<u8>, Unreadable>>,
+    pub files: BTreeMap<String, Result<Arc<Vec<u8>>, Unreadable>>,
     /// Folders with the names in them.
     pub folders: BTreeMap<String, Vec<String>>,
     /// Symbolic links with their targets.
@@ -159,21 +160,21 @@ impl Root {
     /// # Errors
     /// [`Unreadable`], which distinguishes a missing file from a forbidden one.
     pub fn try_read(&self, path: &str) -> Result<String, Unreadable> {
-        Ok(trimmed(&self.read_bytes(path)?))
+        Ok(trimmed(&text(&self.read_bytes(path)?)).to_owned())
     }
 
-    /// The bytes of a file, unchanged.
+    /// The bytes of a file, unchanged. They are shared with [`seen`](Self::seen), because some files have megabytes.
     ///
     /// # Errors
     /// The errors of [`try_read`](Self::try_read).
-    pub fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
+    pub fn read_bytes(&self, path: &str) -> Result<Arc<Vec<u8>>, Unreadable> {
         let path = path.trim_start_matches('/');
-        let Some(mut kept) = self.kept() else { return self.read_now(path) };
+        let Some(mut kept) = self.kept() else { return self.read_now(path).map(Arc::new) };
         let read = kept.seen.files.entry(path.to_owned()).or_insert_with(|| {
             let mut read = self.read_now(path);
             // Buffers are larger than most files.
             read.iter_mut().for_each(Vec::shrink_to_fit);
-            read
+            read.map(Arc::new)
         });
         let read = read.clone();
         drop(kept);
@@ -224,7 +225,7 @@ impl Root {
     /// The errors of [`try_read`](Self::try_read), and [`Unreadable::NotUnderstood`].
     pub fn parsed<T>(&self, path: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Unreadable> {
         let bytes = self.read_bytes(path)?;
-        let value = if bytes.is_empty() { None } else { parse(&trimmed(&bytes)) };
+        let value = if bytes.is_empty() { None } else { parse(trimmed(&text(&bytes))) };
         self.noted(path, value.ok_or(Unreadable::NotUnderstood))
     }
 
@@ -337,9 +338,13 @@ pub(crate) fn is_printable(text: &str) -> bool {
     text.chars().all(|c| (!c.is_control() || c.is_whitespace()) && c != char::REPLACEMENT_CHARACTER)
 }
 
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
 /// The text without white space and NULs at both ends.
-fn trimmed(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned()
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || c == '\0')
 }
 
 /// The bytes of a file. The kernel reports no size of most files in proc and sysfs: [`fs::read`] begins with 32 bytes
@@ -365,6 +370,17 @@ impl From<&io::Error> for Unreadable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `/proc/interrupts` of a machine with many CPUs and interrupts has megabytes.
+    #[test]
+    fn the_bytes_of_a_file_are_in_memory_once() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "text").unwrap();
+        let root = Root::at(folder.path()).at_once();
+        let [first, second] = [0, 1].map(|_| root.read_bytes("file").unwrap());
+        assert!(Arc::ptr_eq(&first, &second));
+        assert!(Arc::ptr_eq(&first, root.seen().files["file"].as_ref().unwrap()));
+    }
 
     #[test]
     fn reads_trimmed_text_and_reports_why_a_file_is_unreadable() {

@@ -19,7 +19,7 @@ pub(super) fn check(context: &CheckContext) -> Finding {
 /// The finding if a program limits the idle states of all CPUs.
 fn of_programs(context: &CheckContext) -> Option<Finding> {
     let bytes = context.root.read_bytes(DEVICE).ok()?;
-    let Ok(limit_us) = bytes.try_into().map(i32::from_ne_bytes) else {
+    let Ok(limit_us) = bytes.as_slice().try_into().map(i32::from_ne_bytes) else {
         return Some(unknown(ID, "latency limits of programs not understood", format!("/{DEVICE}: not four bytes")));
     };
     if limit_us >= NO_REQUEST_US {
