@@ -679,3 +679,21 @@ fn an_argument_that_cannot_help_is_no_remedy() {
     assert_eq!(remedy("2-3", "irqaffinity=0-1"), format!("echo 33 | sudo tee /{PATH}"), "changed since the boot");
     assert_eq!(remedy("0", "irqaffinity=1-3"), format!("echo 3e | sudo tee /{PATH}"));
 }
+
+/// They may belong to other real-time work.
+#[test]
+fn work_does_not_move_to_isolated_cpus_that_were_not_named() {
+    let (_folder, root) = with_interrupts("6.1.0", "", &[(30, "eth0", "0-3", "3"), (31, "can0", "2", "2")]);
+    put(&root, "proc/irq/default_smp_affinity", "f");
+    let planned = |isolated: &str, id: &'static str| {
+        put(&root, "sys/devices/system/cpu/isolated", isolated);
+        let need = Need { cpus: Some("3".parse().unwrap()), only: vec![id], ..Need::default() };
+        let plan = tune::plan(&root, &need).unwrap();
+        let [setting] = plan.changes.as_slice() else { panic!("{plan:?}") };
+        setting.writes.iter().map(|write| write.to.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(planned("2-3", "irq.affinity"), ["0-1"], "that of CPU 2 stays");
+    assert_eq!(planned("2-3", "irq.default_affinity"), ["3"]);
+    assert_eq!(planned("", "irq.affinity"), ["0-2"]);
+    assert_eq!(planned("", "irq.default_affinity"), ["7"]);
+}

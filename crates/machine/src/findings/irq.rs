@@ -217,7 +217,7 @@ fn default_affinity(context: &CheckContext) -> Finding {
             .because(why, format!("kernel argument: `irqaffinity={}`", context.housekeeping_at_boot()))
             .permanent();
     }
-    match shield::mask_without(&mask, context.isolated(), &context.housekeeping()) {
+    match shield::mask_without(&mask, context.isolated(), &context.housekeeping(), context.isolated()) {
         Some(mask) => found.because(why, format!("echo {mask} | sudo tee /{PATH}")).until_boot(),
         None => unknown(ID, "default CPUs of interrupts not readable", without(PATH, Unreadable::NotUnderstood)),
     }

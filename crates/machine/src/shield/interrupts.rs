@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::tasks::{Moved, NAMES, WORKQUEUES};
 use crate::{
-    CpuList, Root, cpus,
+    CpuList, Root, cpus, facts,
     journal::{Journal, JournalError, Undo},
     system_ops::SystemOps,
 };
@@ -53,9 +53,10 @@ pub(super) fn narrow(ops: &dyn SystemOps, journal: &mut Journal, shielded: &CpuL
 }
 
 fn masks(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Change> {
+    let isolated = facts::isolated_cpus(root);
     let change = |path: &str| {
         let before = root.read(path)?;
-        let during = without(&before, shielded, others)?;
+        let during = without(&before, shielded, others, &isolated)?;
         (before != during).then(|| Change { path: path.to_owned(), before, during, interrupt: None })
     };
     [DEFAULT, WORKQUEUES].into_iter().filter_map(change).collect()
@@ -63,14 +64,14 @@ fn masks(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Change> {
 
 fn lists(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Change> {
     let numbers = root.list(IRQ).into_iter().filter(|name| name.parse::<u32>().is_ok());
+    let isolated = facts::isolated_cpus(root);
     let change = |number: String| {
         let path = format!("{IRQ}/{number}/smp_affinity_list");
         let before: CpuList = root.read(&path)?.parse().ok()?;
         if before.intersection(shielded).is_empty() {
             return None;
         }
-        let during = before.difference(shielded);
-        let during = if during.intersection(others).is_empty() { others.clone() } else { during };
+        let during = reduced(&before, shielded, others, &isolated);
         let name = handlers(root, &number);
         Some(Change { path, before: before.to_string(), during: during.to_string(), interrupt: Some((number, name)) })
     };
@@ -135,11 +136,23 @@ fn add(left: &mut Vec<Left>, error: &io::Error, name: String) {
     }
 }
 
-/// Removes CPUs from a mask as the kernel writes it (hexadecimal, in groups of eight digits), keeping its length. Uses
-/// `others` if no CPU would remain. Returns `None` if the text is not a mask.
-pub(crate) fn without(mask: &str, shielded: &CpuList, others: &CpuList) -> Option<String> {
-    let rest = CpuList::from_mask(mask)?.difference(shielded);
-    let rest = if rest.intersection(others).is_empty() { others } else { &rest };
+/// CPUs without the shielded ones, and without other isolated ones if `others` has more: they may belong to other real-time
+/// work. Offline CPUs remain.
+fn reduced(before: &CpuList, shielded: &CpuList, others: &CpuList, isolated: &CpuList) -> CpuList {
+    let rest = before.difference(shielded);
+    let candidates = [rest.difference(isolated), rest, others.difference(isolated)];
+    let usable = candidates.into_iter().find(|cpus| !cpus.intersection(others).is_empty());
+    usable.unwrap_or_else(|| others.clone())
+}
+
+/// Removes CPUs from a mask as the kernel writes it (hexadecimal, in groups of eight digits), keeping its length, as
+/// `reduced`. A mask without shielded CPUs stays. Returns `None` if the text is not a mask.
+pub(crate) fn without(mask: &str, shielded: &CpuList, others: &CpuList, isolated: &CpuList) -> Option<String> {
+    let before = CpuList::from_mask(mask)?;
+    if before.intersection(shielded).is_empty() {
+        return Some(mask.to_owned());
+    }
+    let rest = reduced(&before, shielded, others, isolated);
     // The lowest CPU of each digit, from the right.
     let mut lowest_cpus = (0_u32..).step_by(4);
     let mut digit = || {
@@ -160,12 +173,29 @@ mod tests {
     #[test]
     fn masks_keep_their_length() {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
-        let without = |mask, shielded, others| without(mask, &list(shielded), &list(others)).unwrap();
+        let without = |mask, shielded, others| without(mask, &list(shielded), &list(others), &CpuList::new()).unwrap();
         assert_eq!(without("3", "1", "0"), "1");
         assert_eq!(without("f", "2-3", "0-1"), "3");
         assert_eq!(without("00000001,ffffffff", "32", "0-31"), "00000000,ffffffff");
         assert_eq!(without("0002", "1", "0,2-3"), "000d", "it had no other CPU");
         assert_eq!(without("c", "1", "0,2-3"), "c");
-        assert!(super::without("none", &list("1"), &list("0")).is_none());
+        assert!(super::without("none", &list("1"), &list("0"), &CpuList::new()).is_none());
+    }
+
+    #[test]
+    fn interrupts_do_not_move_to_other_isolated_cpus() {
+        let list = |text: &str| text.parse::<CpuList>().unwrap();
+        for (before, isolated, expected) in [
+            ("0-5", "2-3", "0-1,4-5"),
+            ("2-3", "2-3", "2"),
+            ("3", "2-3", "0-1"),
+            ("3", "0-3", "0-2"),
+            ("0-5", "", "0-2,4-5"),
+        ] {
+            let during = reduced(&list(before), &list("3"), &list("0-2"), &list(isolated));
+            assert_eq!(during, list(expected), "{before}, {isolated}: CPUs 4-5 are offline");
+        }
+        assert_eq!(without("7", &list("3"), &list("0-2"), &list("2-3")).unwrap(), "7", "nothing to move");
+        assert_eq!(without("f", &list("3"), &list("0-2"), &list("2-3")).unwrap(), "3");
     }
 }

@@ -5,7 +5,7 @@ use super::{
     values::only_word,
     writes::{UNREAD_CPUS, file},
 };
-use crate::{CpuList, Unreadable, shield};
+use crate::{CpuList, Unreadable, facts, shield};
 
 /// The CPUs for other work.
 pub(super) fn others(context: &Context<'_>) -> Result<CpuList, WhyNot> {
@@ -29,7 +29,8 @@ pub(super) fn away(context: &Context<'_>, value: Option<&str>, path: &str) -> Re
         Err(Unreadable::Absent) => return Err(WhyNot::Here(format!("this machine has no /{path}"))),
         Err(why) => return Err(WhyNot::Here(format!("/{path}: {why}"))),
     };
-    match shield::mask_without(&from, &context.freed, &others) {
+    let isolated = facts::isolated_cpus(context.root);
+    match shield::mask_without(&from, &context.freed, &others, &isolated) {
         Some(to) => Ok(vec![file(path.to_owned(), from, to)]),
         None => Err(WhyNot::Here(format!("/{path} is not a mask of CPUs"))),
     }
