@@ -206,18 +206,20 @@ pub(crate) fn affinity_file(number: u32) -> String {
 /// written then. Before, the name is a sign: NVMe disks, and virtio disks since Linux 4.11, have managed queues.
 pub(crate) fn mover(root: &Root, number: u32, handlers: &str) -> Mover {
     let path = affinity_file(number);
-    if is_queue_of_disk(handlers)
-        && has_managed_queues(root)
+    let release = version(&root.read("proc/sys/kernel/osrelease").unwrap_or_default());
+    let is_fixed = root.is_fixed(&path);
+    // Copies of a machine may have lost the rights.
+    let is_managed = match root.is_system() && release >= Some((6, 13)) {
+        true => is_fixed,
+        false => is_fixed || release.is_none_or(|release| release >= (4, 11)),
+    };
+    if is_managed
+        && is_queue_of_disk(handlers)
         && let Some(cpus) = root.read(&path).and_then(|list| list.parse().ok())
     {
         return Mover::Queue(cpus);
     }
-    if root.is_fixed(&path) { Mover::Nobody } else { Mover::User }
-}
-
-fn has_managed_queues(root: &Root) -> bool {
-    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
-    version(&release).is_none_or(|version| version >= (4, 11))
+    if is_fixed { Mover::Nobody } else { Mover::User }
 }
 
 /// True for the queue of an NVMe disk (`nvme0q1`) or of a virtio disk (`virtio0-req.0`, `virtio0-request`). Queue 0 of NVMe is

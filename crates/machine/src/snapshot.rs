@@ -15,6 +15,8 @@ use crate::{Root, boot_arguments, facts, findings, irqbalance, kernel::unpack, t
 pub struct Snapshot {
     /// Files with their contents.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// The ones among them that nobody may write, not even root, such as the CPUs of an interrupt that its driver manages.
+    pub read_only: BTreeSet<String>,
     /// Symbolic links with their targets. What exists but could not be read is a link to itself, so that it cannot be read
     /// in the copy either.
     pub links: BTreeMap<String, String>,
@@ -40,6 +42,7 @@ impl Snapshot {
             names.iter().for_each(|name| drop(anonymizer.text(&format!("{folder}/{name}"))));
         });
         let anonymous = |path: &str| anonymizer.text(path);
+        let read_only = seen.files.keys().filter(|path| root.is_fixed(path)).map(|path| anonymous(path)).collect();
         let mut files: BTreeMap<String, Vec<u8>> = seen
             .files
             .into_iter()
@@ -75,7 +78,7 @@ impl Snapshot {
             }
         }
         folders.retain(|path| !links.contains_key(path));
-        Self { files, links, folders }
+        Self { files, read_only, links, folders }
     }
 }
 
@@ -495,5 +498,24 @@ mod tests {
         let interrupts = String::from_utf8(copy.files["proc/interrupts"].clone()).unwrap();
         assert!(interrupts.contains("Level enx000000000000"), "{interrupts}");
         assert!(copy.links.values().any(|target| target == "../../net/enx000000000000"), "{all}");
+    }
+
+    /// Since Linux 6.13, only the rights of the file show that a driver manages an interrupt.
+    #[test]
+    fn a_snapshot_keeps_which_files_nobody_may_write() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for number in ["1", "2"] {
+            std::fs::create_dir_all(root.path(&format!("proc/irq/{number}"))).unwrap();
+            std::fs::write(root.path(&format!("proc/irq/{number}/smp_affinity_list")), "0-1").unwrap();
+        }
+        std::fs::create_dir_all(root.path("sys/devices/system/cpu")).unwrap();
+        std::fs::write(root.path("sys/devices/system/cpu/online"), "0-1").unwrap();
+        let managed = root.path("proc/irq/2/smp_affinity_list");
+        std::fs::set_permissions(managed, std::fs::Permissions::from_mode(0o444)).unwrap();
+        let copy = Snapshot::of(&root, &[]);
+        assert!(copy.files.contains_key("proc/irq/1/smp_affinity_list"));
+        assert_eq!(copy.read_only, BTreeSet::from(["proc/irq/2/smp_affinity_list".to_owned()]));
     }
 }

@@ -67,7 +67,8 @@ fn archive(snapshot: &snapshot::Snapshot) -> std::io::Result<Vec<u8>> {
         archive.append_data(&mut header(EntryType::Directory, 0, 0o755), folder, &[][..])?;
     }
     for (path, bytes) in &snapshot.files {
-        archive.append_data(&mut header(EntryType::Regular, bytes.len() as u64, 0o644), path, &**bytes)?;
+        let mode = if snapshot.read_only.contains(path) { 0o444 } else { 0o644 };
+        archive.append_data(&mut header(EntryType::Regular, bytes.len() as u64, mode), path, &**bytes)?;
     }
     for (path, target) in &snapshot.links {
         archive.append_link(&mut header(EntryType::Symlink, 0, 0o777), path, target)?;
