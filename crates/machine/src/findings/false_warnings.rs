@@ -680,6 +680,23 @@ fn an_argument_that_cannot_help_is_no_remedy() {
     assert_eq!(remedy("0", "irqaffinity=1-3"), format!("echo 3e | sudo tee /{PATH}"));
 }
 
+#[test]
+fn isolation_is_good_only_with_online_cpus_and_others() {
+    let judge = |isolated: &str| {
+        let (_folder, root) = machine(&[("sys/devices/system/cpu/isolated", isolated)]);
+        let Finding { state, title, remedy, .. } = finding(&root, "cpu.isolated");
+        (state, title, remedy)
+    };
+    assert_eq!(judge("1").0, FindingState::Ok);
+    assert_eq!(judge("1-2").0, FindingState::Ok);
+    let (state, title, remedy) = judge("2");
+    assert_eq!((state, &*title), (FindingState::Warn, "the isolated CPUs (2) are offline"));
+    assert_eq!(remedy, "echo 1 | sudo tee /sys/devices/system/cpu/cpu2/online");
+    let (state, title, remedy) = judge("0-1");
+    assert_eq!((state, &*title), (FindingState::Warn, "all CPUs are isolated, so that none remains for other work"));
+    assert!(remedy.contains("isolcpus=managed_irq,domain,1 "), "{remedy}");
+}
+
 /// They may belong to other real-time work.
 #[test]
 fn work_does_not_move_to_isolated_cpus_that_were_not_named() {

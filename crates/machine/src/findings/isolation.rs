@@ -73,8 +73,33 @@ fn isolated(context: &CheckContext) -> Finding {
                 context.isolation().remedy(&cpus),
             ).permanent()
         }
-        Some(cpus) => ok(ID, format!("isolated CPUs: {cpus}"), evidence(&path, cpus)),
+        Some(cpus) => useless_isolation(context, ID, evidence(&path, cpus))
+            .unwrap_or_else(|| ok(ID, format!("isolated CPUs: {cpus}"), evidence(&path, cpus))),
     }
+}
+
+/// The finding if the isolated CPUs are offline, or if no CPU remains for other work.
+fn useless_isolation(context: &CheckContext, id: &str, read: String) -> Option<Finding> {
+    let (isolated, online) = (context.isolated(), context.online());
+    if isolated.is_empty() || online.is_empty() {
+        return None;
+    }
+    if isolated.intersection(online).is_empty() {
+        let files: Vec<String> = isolated.iter().map(|cpu| format!("{CPU}/cpu{cpu}/online")).collect();
+        let found = warn(id, format!("the isolated CPUs ({isolated}) are offline"), read).because(
+            "All other CPUs run threads of any kind, also the real-time ones.",
+            format!("echo 1 | sudo tee {}", super::files(files.iter().map(String::as_str))),
+        );
+        return Some(found.until_boot());
+    }
+    let has_others = online.len() == 1 || !online.difference(isolated).is_empty();
+    (!has_others).then(|| {
+        let last = CpuList::from_iter([context.last_cpu()]);
+        let why = "The scheduler does not spread threads over isolated CPUs: each stays on the CPU where it began, and many share one while others idle.";
+        warn(id, "all CPUs are isolated, so that none remains for other work", read)
+            .because(why, context.isolation().remedy(&last))
+            .permanent()
+    })
 }
 
 /// A boot argument with CPUs can be ignored: the kernel lacks the option, or the CPUs do not exist.
