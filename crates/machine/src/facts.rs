@@ -132,9 +132,32 @@ fn isolated(root: &Root) -> Option<CpuList> {
 }
 
 fn memory_bytes(root: &Root) -> Option<u64> {
+    of_meminfo(root, "MemTotal:")
+}
+
+/// The memory that programs can get without swapping, bytes; `None` if it is unknown.
+pub(crate) fn available_bytes(root: &Root) -> Option<u64> {
+    of_meminfo(root, "MemAvailable:")
+}
+
+fn of_meminfo(root: &Root, name: &str) -> Option<u64> {
     let meminfo = root.read("proc/meminfo")?;
-    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    let value = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The memory that programs need more once their equal pages are separated again (KSM), if it is more than there is:
+/// needed and available bytes.
+pub(crate) fn too_much_merged(root: &Root) -> Option<(u64, u64)> {
+    let pages: u64 = root.number("sys/kernel/mm/ksm/pages_sharing")?;
+    let needed = pages.saturating_mul(rustix::param::page_size() as u64);
+    let available = available_bytes(root)?;
+    (needed > available).then_some((needed, available))
+}
+
+/// Bytes in MiB, rounded up: `12 MiB`.
+pub(crate) fn in_mib(bytes: u64) -> String {
+    format!("{} MiB", record::grouped(bytes.div_ceil(1 << 20)))
 }
 
 /// The governor of all CPUs, or the governor of each group of CPUs: `0-3=powersave 4-5=performance`.

@@ -680,6 +680,30 @@ fn an_argument_that_cannot_help_is_no_remedy() {
     assert_eq!(remedy("0", "irqaffinity=1-3"), format!("echo 3e | sudo tee /{PATH}"));
 }
 
+/// Too little memory for these commands would end programs.
+#[test]
+fn no_remedy_takes_more_memory_than_there_is() {
+    const RUN: &str = "sys/kernel/mm/ksm/run";
+    let with = |available_kib: u64| {
+        machine(&[
+            ("proc/meminfo", &format!("MemTotal: 8000000 kB\nMemAvailable: {available_kib} kB\n")),
+            ("proc/swaps", "Filename Type Size Used Priority\n/a partition 900000 300000 -2\n/b file 900000 1000 -3\n"),
+            (RUN, "1"),
+            ("sys/kernel/mm/ksm/pages_sharing", "100000"),
+        ])
+    };
+    let (_folder, root) = with(4_000_000);
+    assert_eq!(finding(&root, "memory.swap").remedy, "sudo swapoff -a");
+    assert_eq!(finding(&root, "memory.ksm").remedy, format!("echo 2 | sudo tee /{RUN}"));
+    assert_eq!(reason(&root, "memory.ksm"), None);
+    let (_folder, root) = with(300_000);
+    let remedy = finding(&root, "memory.swap").remedy;
+    assert!(remedy.ends_with("swap contains 294 MiB, and 293 MiB are available"), "{remedy}");
+    let remedy = finding(&root, "memory.ksm").remedy;
+    assert!(remedy.starts_with(&format!("echo 0 | sudo tee /{RUN}   # pages stay merged")), "{remedy}");
+    assert!(reason(&root, "memory.ksm").unwrap().ends_with("(memory.ksm=stop)"));
+}
+
 #[test]
 fn isolation_is_good_only_with_online_cpus_and_others() {
     let judge = |isolated: &str| {

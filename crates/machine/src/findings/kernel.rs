@@ -161,7 +161,7 @@ fn rt_throttling(context: &CheckContext) -> Finding {
             let (stopped_ms, period_ms) = (period.saturating_sub(runtime) / 1000, period / 1000);
             let title = format!("busy real-time threads are stopped for {stopped_ms} ms of every {period_ms} ms");
             warn(ID, title, format!("{read}, {}", context.evidence(PERIOD))).because(
-                "Real-time threads that use more than their share of a CPU wait until the end of the period, even past a deadline.",
+                "Real-time threads that use more than their share of a CPU wait until the end of the period, even past a deadline. Without the limit, one that never sleeps hangs its CPU.",
                 "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us",
             ).until_boot()
         }

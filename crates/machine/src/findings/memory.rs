@@ -3,7 +3,10 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
-use crate::Unreadable;
+use crate::{
+    Unreadable,
+    facts::{available_bytes, in_mib, too_much_merged},
+};
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "memory.swap", subject: "swap", source: "Linux, Documentation/admin-guide/sysctl/vm.rst", run: swap },
@@ -48,7 +51,18 @@ fn swap(context: &CheckContext) -> Finding {
         true => "A thread whose memory was swapped out waits until it is decompressed; only locked memory is safe.",
         false => "A thread whose memory was swapped out waits milliseconds for the disk; only locked memory is safe.",
     };
-    warn(ID, "swap is on", evidence(PATH, &areas.join(", "))).because(why, "sudo swapoff -a").until_boot()
+    let found = warn(ID, "swap is on", evidence(PATH, &areas.join(", ")));
+    // The third of the columns with numbers is the used part, KiB.
+    let used_kib = |line: &str| line.split_whitespace().nth(3)?.parse::<u64>().ok();
+    let used = swaps.lines().skip(1).filter_map(used_kib).fold(0, u64::saturating_add).saturating_mul(1024);
+    match available_bytes(context.root).filter(|&available| used > available) {
+        Some(available) => {
+            let (used, available) = (in_mib(used), in_mib(available));
+            let text = "lock the memory of real-time programs (mlockall), or end others before sudo swapoff -a";
+            found.because(why, format!("{text}: swap contains {used}, and {available} are available"))
+        }
+        None => found.because(why, "sudo swapoff -a").until_boot(),
+    }
 }
 
 fn thp(context: &CheckContext) -> Finding {
@@ -77,12 +91,20 @@ fn ksm(context: &CheckContext) -> Finding {
     const ID: &str = "memory.ksm";
     const PATH: &str = "sys/kernel/mm/ksm/run";
     match context.root.try_read(PATH) {
-        Ok(run) if run == "1" => warn(ID, "equal pages are merged (KSM)", evidence(PATH, &run))
-            .because(
-                "A thread that writes to a merged page waits for a copy, and the thread ksmd takes CPU time.",
-                format!("echo 2 | sudo tee /{PATH}"),
-            )
-            .until_boot(),
+        Ok(run) if run == "1" => {
+            let why = "A thread that writes to a merged page waits for a copy, and the thread ksmd takes CPU time.";
+            let found = warn(ID, "equal pages are merged (KSM)", evidence(PATH, &run));
+            match too_much_merged(context.root) {
+                // 2 also separates the pages; the kernel kills the writer if the memory does not suffice.
+                None => found.because(why, format!("echo 2 | sudo tee /{PATH}")),
+                Some((needed, available)) => {
+                    let (needed, available) = (in_mib(needed), in_mib(available));
+                    let text = format!("pages stay merged, because to separate them takes {needed} of {available}");
+                    found.because(why, format!("echo 0 | sudo tee /{PATH}   # {text}"))
+                }
+            }
+            .until_boot()
+        }
         Ok(run) if run == "0" || run == "2" => ok(ID, "equal pages are not merged", evidence(PATH, &run)),
         Ok(run) => unknown(ID, "merging of pages not understood", evidence(PATH, &run)),
         Err(Unreadable::Absent) if context.root.exists("sys/kernel") => {

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     cpus::{self, Turbo},
+    facts::{in_mib, too_much_merged},
     findings::{ASPM_POLICY, aspm_is_off, pci_devices, usb_devices},
     has_fair_server,
     kernel::Config,
@@ -503,7 +504,17 @@ pub const DEFINITIONS: &[Definition] = &[
         expects: OldValue::Number(0, 2),
         find: |context, value| {
             let wanted = match word(value, "off", &["off", "stop", "on"])?.as_str() {
-                "off" => "2",
+                "off" => match too_much_merged(context.root) {
+                    Some((needed, available)) if context.root.read("sys/kernel/mm/ksm/run").as_deref() == Some("1") => {
+                        let [needed, available] = [needed, available].map(in_mib);
+                        let reason = format!(
+                            "to separate the merged pages takes {needed}, and {available} are available: stop them only \
+                             (memory.ksm=stop)"
+                        );
+                        return Err(WhyNot::Here(reason));
+                    }
+                    _ => "2",
+                },
                 "stop" => "0",
                 _ => "1",
             };
