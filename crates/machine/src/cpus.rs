@@ -200,6 +200,11 @@ pub(crate) fn present_cpus(root: &Root) -> CpuList {
     list(root, "present").unwrap_or_default().union(&online_cpus(root))
 }
 
+/// True if the kernel offers to take this CPU offline. On most machines it does not for CPU 0, which has no such file.
+pub(crate) fn can_go_offline(root: &Root, cpu: u32) -> bool {
+    cpu != 0 || root.exists(&format!("{CPU}/cpu{cpu}/online"))
+}
+
 /// The CPUs that this kernel can have; empty if they cannot be read.
 pub(crate) fn possible_cpus(root: &Root) -> CpuList {
     list(root, "possible").unwrap_or_default()

@@ -234,11 +234,11 @@ fn smt(context: &CheckContext) -> Finding {
     // Kernels for CPUs without SMT lack the file, and so do kernels before 4.19.
     let answer = context.root.try_read(&active);
     if let Some(core) = cores.first() {
-        let seconds = cores.iter().flat_map(|core| core.iter().skip(1));
-        let files: Vec<String> = seconds.map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect();
+        // The switch takes all threads of a core but the first one offline.
+        let is_first_kept = cores.iter().all(|core| kept_thread(context, core) == core.first());
         let remedy = match answer.as_deref() {
-            Ok("1") if has_switch() => format!("echo off | sudo tee /{control}"),
-            _ => format!("echo 0 | sudo tee {}", files.join(" ")),
+            Ok("1") if has_switch() && is_first_kept => format!("echo off | sudo tee /{control}"),
+            _ => without_siblings(context, &cores),
         };
         let more = match cores.len() - 1 {
             0 => String::new(),
@@ -275,6 +275,31 @@ fn smt(context: &CheckContext) -> Finding {
         Ok(_) => unknown(ID, "state of SMT not understood", answer_read()),
         Err(why) => unknown(ID, "state of SMT not readable", without(&active, *why)),
     }
+}
+
+/// The thread of a core that stays online: an isolated one, because it is for real-time work, or the first one.
+fn kept_thread(context: &CheckContext, core: &CpuList) -> Option<u32> {
+    core.intersection(context.isolated()).first().or(core.first())
+}
+
+/// The command that takes all other threads of these cores offline.
+fn without_siblings(context: &CheckContext, cores: &[CpuList]) -> String {
+    let (mut files, mut steps) = (Vec::new(), Vec::new());
+    for core in cores {
+        let kept = kept_thread(context, core);
+        for cpu in core.iter().filter(|cpu| Some(*cpu) != kept) {
+            match (cpus::can_go_offline(context.root, cpu), kept) {
+                (true, _) | (false, None) => files.push(format!("/{CPU}/cpu{cpu}/online")),
+                (false, Some(kept)) => {
+                    steps.push(format!("isolate another CPU than {kept}: CPU {cpu} of its core cannot go offline"));
+                }
+            }
+        }
+    }
+    if !files.is_empty() {
+        steps.insert(0, format!("echo 0 | sudo tee {}", files.join(" ")));
+    }
+    steps.join("\n")
 }
 
 /// Parts of the states of mitigations that act on each kernel entry or thread switch; the others cost almost nothing.

@@ -375,6 +375,32 @@ fn the_remedy_for_smt_is_not_one_that_the_kernel_refuses() {
     }
 }
 
+/// The switch would take an isolated CPU offline that is not the first thread of its core.
+#[test]
+fn the_remedy_for_smt_keeps_isolated_cpus_online() {
+    let remedy = |isolated: &str| {
+        let (_folder, root) = machine(&[
+            ("sys/devices/system/cpu/online", "0-3"),
+            ("sys/devices/system/cpu/isolated", isolated),
+            ("sys/devices/system/cpu/smt/active", "1"),
+            ("sys/devices/system/cpu/smt/control", "on"),
+        ]);
+        for cpu in 0..4 {
+            let siblings = format!("{},{}", cpu % 2, cpu % 2 + 2);
+            put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), &siblings);
+        }
+        finding(&root, "cpu.smt").remedy
+    };
+    const SWITCH: &str = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
+    for isolated in ["\n", "1", "1,3"] {
+        assert_eq!(remedy(isolated), SWITCH, "{isolated}");
+    }
+    let file = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    assert_eq!(remedy("3"), format!("echo 0 | sudo tee {} {}", file(2), file(1)));
+    let other = "isolate another CPU than 2: CPU 0 of its core cannot go offline";
+    assert_eq!(remedy("2"), format!("echo 0 | sudo tee {}\n{other}", file(3)));
+}
+
 #[test]
 fn damaged_lists_of_cpus_give_no_cpus_to_use() {
     let (_folder, root) = machine(&[

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use serde::Serialize;
 
-use crate::{CpuList, Root, boot_arguments, irqbalance, kernel::Isolation, topology, virt};
+use crate::{CpuList, Root, boot_arguments, cpus, irqbalance, kernel::Isolation, topology, virt};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -120,7 +120,13 @@ fn shared_cores(root: &Root, cpus: &CpuList) -> Vec<String> {
         if own.len() > 1 {
             steps.push(format!("{} share one core, so each delays the other: use only one of them", own.in_words()));
         }
-        if !others.is_empty() {
+        if others.iter().any(|cpu| !cpus::can_go_offline(root, cpu)) {
+            steps.push(format!(
+                "work on {} delays {}, which share a core (SMT), and CPU 0 cannot go offline: choose a CPU of another core",
+                others.in_words(),
+                own.in_words()
+            ));
+        } else if !others.is_empty() {
             let files = others.iter().map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/online"));
             let files = files.collect::<Vec<_>>().join(" ");
             steps.push(format!(

@@ -68,6 +68,9 @@ fn cores_that_other_work_shares_are_named() {
     );
     assert_eq!(steps("2,6"), ["CPUs 2,6 share one core, so each delays the other: use only one of them"]);
     assert_eq!(steps("2-3").len(), 2);
+    assert!(steps("4")[0].ends_with("CPU 0 cannot go offline: choose a CPU of another core"), "{:?}", steps("4"));
+    put("sys/devices/system/cpu/cpu0/online", "1");
+    assert!(steps("4")[0].contains("cpu0/online"), "{:?}", steps("4"));
     put("sys/devices/system/cpu/online", "0-5");
     assert!(steps("2-3").is_empty() && steps("").is_empty(), "the siblings are offline");
 }
