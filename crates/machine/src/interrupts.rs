@@ -200,7 +200,7 @@ pub(crate) fn affinity_file(number: u32) -> String {
     format!("proc/irq/{number}/smp_affinity_list")
 }
 
-/// Who can change the CPUs of an interrupt with these handlers.
+/// Returns who can change the CPUs of an interrupt with these handlers.
 ///
 /// Only debugfs shows which interrupts a driver manages (`IRQD_AFFINITY_MANAGED`). Since Linux 6.13 the file has no right to be
 /// written then. Before, the name is a sign: NVMe disks, and virtio disks since Linux 4.11, have managed queues.

@@ -15,7 +15,7 @@ use crate::{Root, boot_arguments, facts, findings, irqbalance, kernel::unpack, t
 pub struct Snapshot {
     /// Files with their contents.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The ones among them that nobody may write, not even root, such as the CPUs of an interrupt that its driver manages.
+    /// The read-only ones among them, also for root, such as the CPUs of an interrupt that its driver manages.
     pub read_only: BTreeSet<String>,
     /// Symbolic links with their targets. What exists but could not be read is a link to itself, so that it cannot be read
     /// in the copy either.

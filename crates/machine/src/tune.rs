@@ -233,12 +233,12 @@ pub struct Write {
     pub from: String,
     /// The value that it gets.
     pub to: String,
-    /// Whether the kernel may refuse this one while the setting as a whole is useful.
+    /// The expectation that the kernel refuses this one while the setting as a whole is useful.
     #[serde(skip)]
     pub refusal: Refusal,
 }
 
-/// Expectation of a write to the CPUs of an interrupt, which the kernel refuses if a driver manages the interrupt.
+/// The expectation of a refusal: the kernel moves no interrupt that its driver manages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// A refusal would be a failure of the setting.

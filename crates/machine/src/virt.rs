@@ -163,14 +163,14 @@ const FOLDERS_OF_MANAGERS: [(&str, &str); 6] = [
     ("/io.containerd.", "containerd"),
 ];
 
-/// The folder from which a manager has mounted what this line of `mountinfo` names: its index in the table.
+/// The index of the manager's folder in the table, if this line of `mountinfo` mounts a part of it.
 fn folder_of_manager(line: &str) -> Option<usize> {
     const POINTS: [&str; 4] = ["/", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
     let is_own = line.split(' ').nth(4).is_some_and(|point| POINTS.contains(&point));
     FOLDERS_OF_MANAGERS.iter().position(|(folder, _)| is_own && line.contains(folder))
 }
 
-/// A line of `mountinfo` by which a container manager is known, without all else that it contains.
+/// The line of `mountinfo` that identifies a container manager, without paths and ids.
 pub(crate) fn line_of_manager(line: &str) -> Option<String> {
     folder_of_manager(line).map(|index| format!("0 0 0:0 {} / rw - removed removed rw", FOLDERS_OF_MANAGERS[index].0))
 }

@@ -575,7 +575,7 @@ fn an_empty_list_of_cpus_is_refused() {
     assert_eq!(error, "the list of CPUs is empty: name at least one of 0-1");
 }
 
-/// A machine with CPUs 0-3 of which 2-3 are isolated, and these interrupts: number, handlers, CPUs, and the CPU that it arrives at.
+/// A machine with four CPUs, two of them isolated. Each interrupt has a number, handlers, CPUs, and a CPU in use.
 fn with_interrupts(release: &str, cmdline: &str, interrupts: &[(u32, &str, &str, &str)]) -> (TempDir, Root) {
     let (folder, root) = machine(&[
         ("sys/devices/system/cpu/online", "0-3"),
@@ -686,7 +686,7 @@ fn the_flag_for_queues_is_missing_only_on_machines_with_such_queues() {
     assert_eq!(arguments("1-2", &format!("isolcpus=managed_irq,domain,2-3 {OTHERS}")), "");
 }
 
-/// The kernel adds the CPU that it boots on to those of `irqaffinity`.
+/// The kernel adds CPU 0, on which it boots, to `irqaffinity`.
 #[test]
 fn an_argument_that_cannot_help_is_no_remedy() {
     const PATH: &str = "proc/irq/default_smp_affinity";
@@ -743,7 +743,7 @@ fn isolation_is_good_only_with_online_cpus_and_others() {
     assert_eq!((state, &*title), (FindingState::Warn, "the isolated CPUs (2) are offline"));
     assert_eq!(remedy, "echo 1 | sudo tee /sys/devices/system/cpu/cpu2/online");
     let (state, title, remedy) = judge("0-1");
-    assert_eq!((state, &*title), (FindingState::Warn, "all CPUs are isolated, so that none remains for other work"));
+    assert_eq!((state, &*title), (FindingState::Warn, "all CPUs are isolated, so no CPU remains for other work"));
     assert!(remedy.contains("isolcpus=managed_irq,domain,1 "), "{remedy}");
 }
 

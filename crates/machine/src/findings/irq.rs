@@ -208,8 +208,8 @@ fn default_affinity(context: &CheckContext) -> Finding {
     }
     let found = warn(ID, format!("interrupts of new devices may arrive at {}", shared.in_words()), read);
     let why = "A device that is plugged in or restarted later gets these CPUs.";
-    // The kernel adds CPU 0, on which it boots, to those of the argument (`irq_affinity_setup` in kernel/irq/irqdesc.c), and
-    // others can change the file after the boot.
+    // The kernel adds CPU 0 to the argument, because it boots on it (`irq_affinity_setup` in kernel/irq/irqdesc.c). Others
+    // can change the file after the boot.
     let of_boot = context.boot_argument("irqaffinity").and_then(|value| boot_arguments::cpus_of(context.root, value));
     let helps = !shared.contains(0) && of_boot.is_none_or(|cpus| !cpus.intersection(&shared).is_empty());
     if helps {

@@ -96,7 +96,7 @@ fn useless_isolation(context: &CheckContext, id: &str, read: String) -> Option<F
     (!has_others).then(|| {
         let last = CpuList::from_iter([context.last_cpu()]);
         let why = "The scheduler does not spread threads over isolated CPUs: each stays on the CPU where it began, and many share one while others idle.";
-        warn(id, "all CPUs are isolated, so that none remains for other work", read)
+        warn(id, "all CPUs are isolated, so no CPU remains for other work", read)
             .because(why, context.isolation().remedy(&last))
             .permanent()
     })

@@ -78,7 +78,7 @@ fn lists(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Change> {
     numbers.filter_map(change).collect()
 }
 
-/// The CPUs of an interrupt, and those that it would have.
+/// An interrupt with its CPUs before and after the change.
 pub(crate) struct Affinity {
     pub number: u32,
     /// The names of its handlers, joined by `+`; empty if it has none.
