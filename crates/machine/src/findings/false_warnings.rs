@@ -686,6 +686,26 @@ fn the_flag_for_queues_is_missing_only_on_machines_with_such_queues() {
     assert_eq!(arguments("1-2", &format!("isolcpus=managed_irq,domain,2-3 {OTHERS}")), "");
 }
 
+#[test]
+fn the_tick_of_cpu_0_has_no_argument_as_remedy() {
+    let remedy = |isolated: &str, tickless: &str| {
+        let cpu = |file: &str| format!("sys/devices/system/cpu/{file}");
+        let (_folder, root) = machine(&[
+            (&cpu("online"), "0-3"),
+            (&cpu("isolated"), isolated),
+            (&cpu("nohz_full"), tickless),
+            ("proc/sys/kernel/osrelease", "6.1.0"),
+        ]);
+        finding(&root, "cpu.tick").remedy
+    };
+    assert!(remedy("0-1", "1").starts_with("use another CPU than CPU 0"));
+    assert_eq!(
+        remedy("0-1", "(null)"),
+        "kernel arguments: `isolcpus=managed_irq,domain,0-1 nohz_full=1 rcu_nocbs=0-1`"
+    );
+    assert_eq!(remedy("1", "1"), "");
+}
+
 /// The kernel adds CPU 0, on which it boots, to `irqaffinity`.
 #[test]
 fn an_argument_that_cannot_help_is_no_remedy() {

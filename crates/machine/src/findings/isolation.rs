@@ -178,7 +178,15 @@ fn tick(context: &CheckContext) -> Finding {
     if ticking.is_empty() {
         return ok(ID, format!("no tick on {} while one thread runs", context.isolated().in_words()), read);
     }
-    warn(ID, format!("the tick interrupts a running thread on {}", ticking.in_words()), read)
+    let found = warn(ID, format!("the tick interrupts a running thread on {}", ticking.in_words()), read);
+    if ticking == CpuList::from_iter([0]) {
+        // No argument of the kernel helps.
+        return found.because(
+            "The kernel keeps the time on the CPU that it boots on, whose tick never stops.",
+            "use another CPU than CPU 0 for real-time work that computes or polls",
+        );
+    }
+    found
         .because(
             "The tick takes some microseconds, 100 to 1000 times a second. It matters to a thread that computes or polls; one that sleeps between its deadlines loses little.",
             context.isolation().remedy(context.isolated()),
