@@ -667,7 +667,9 @@ fn a_plan_says_which_interrupts_stay() {
     assert_eq!(note(&[eth], &[]), (1, effect, None));
     let stays = "nvme0q1 stays: its driver probably manages this interrupt".to_owned();
     assert_eq!(note(&[eth, queue], &[]), (2, effect, Some(stays.clone())), "it is tried, because that is not certain");
-    assert_eq!(note(&[queue], &["irq.affinity"]), (1, "none expected here", Some(stays.clone())));
+    assert_eq!(note(&[queue], &["irq.affinity"]), (1, "none expected here", Some(stays)));
+    let (_folder, of_own) = plan(&[(26, "nvme0q3", "2-3", "3")], &[]);
+    assert!(of_own.right.iter().any(|setting| setting.id == "irq.affinity"), "only I/O of CPUs 2-3");
     let (_folder, plan) = plan(&[queue, (26, "nvme0q2", "1-2", "2")], &[]);
     let reason = plan.not_here.into_iter().find(|not| not.id == "irq.affinity").unwrap().reason;
     assert_eq!(reason, "nvme0q1 and 1 more stay: their drivers probably manage these interrupts");
