@@ -218,12 +218,12 @@ fn reference(
     let known_ns = asked_ns.or(class.map(|(ns, _)| ns));
     let resolution_ns = resolution_ns.max(found_resolution_ns(&tracked));
     let (grid, skips) = fit(&tracked, known_ns, resolution_ns);
-    let between = Between::of(&tracked, &grid, resolution_ns);
+    let between = if skips == Skips::None { Between::of(&tracked, &grid, resolution_ns) } else { None };
     let fitted_ns = between.map_or(grid.group_ns(), |between| between.period_ns);
     let nominal = nominal(asked_ns, class, fitted_ns, &grid, resolution_ns);
     let other_period = match skips {
-        Skips::None => other_period(&tracked, &grid, nominal, between, resolution_ns),
-        Skips::Found | Skips::Unknown => None,
+        Skips::None | Skips::Few => other_period(&tracked, &grid, nominal, between, resolution_ns),
+        Skips::Many | Skips::Unknown => None,
     };
     let lateness_unknown = match skips {
         Skips::Unknown => Some(format!(
@@ -231,8 +231,8 @@ fn reference(
              known",
             format_ns(nearest(grid.group_ns()))
         )),
-        Skips::Found => coarse_stamps(&tracked, &grid, nominal, resolution_ns),
-        Skips::None => lateness_unknown(&tracked, &grid, nominal, resolution_ns, other_period.as_deref()),
+        Skips::Many => coarse_stamps(&tracked, &grid, nominal, resolution_ns),
+        Skips::None | Skips::Few => lateness_unknown(&tracked, &grid, nominal, resolution_ns, other_period.as_deref()),
     };
     let has_period = nominal.told_by != PeriodSource::Median && other_period.is_none();
     let ppm = (fitted_ns / nominal.ns as f64 - 1.0) * 1e6;
@@ -274,20 +274,21 @@ fn reference(
         changes_state: tracked.changes_state,
         bursts_differ: tracked.bursts.is_some_and(|bursts| bursts.frames.is_none()),
         counter: tracked.counter,
-        skips_many: skips == Skips::Found,
+        skips_many: skips == Skips::Many,
         may_wander_within: tracked.may_wander_within,
         grid,
     };
     Ok((reference, period, credit))
 }
 
-/// The slots that the talker skipped without a gap in its numbers, as the grid shows them.
+/// The slots that the talker skipped without a gap in its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Skips {
-    /// Too few to change the grid.
     None,
-    /// They were left out of the grid.
-    Found,
+    /// So few that the frames between them show the phase.
+    Few,
+    /// So many that all slots must have one phase.
+    Many,
     /// There are probably many, which could not be distinguished.
     Unknown,
 }
@@ -295,18 +296,15 @@ enum Skips {
 /// The grid of the stream, whose stated period is `known_ns`, if there is one.
 fn fit(tracked: &Tracked, known_ns: Option<u64>, resolution_ns: u64) -> (Grid, Skips) {
     let fitted = |earliest: &[_]| Grid::fit(tracked.interval_ns, earliest, tracked.offsets_ns.clone(), resolution_ns);
-    let grid = fitted(&tracked.earliest);
     let difference = |grid: &Grid| known_ns.map_or(0.0, |ns| (grid.group_ns() / ns as f64 - 1.0).abs());
+    let without_skips = tracked.skips.as_ref().map(|skips| (fitted(&skips.earliest), skips.are_many()));
+    if let Some((grid, are_many)) = without_skips.filter(|(grid, _)| difference(grid) <= CLOCK_ERROR) {
+        return (grid, if are_many { Skips::Many } else { Skips::Few });
+    }
+    let grid = fitted(&tracked.earliest);
     let differs = (CLOCK_ERROR..=SKIPPED_MOST).contains(&difference(&grid));
-    if !tracked.numbered || !differs || !fit::is_uneven(&tracked.earliest, grid.period_ns) {
-        return (grid, Skips::None);
-    }
-    let interval_ns = known_ns.unwrap_or_default() as f64 / grid.frames() as f64;
-    let without = fit::without_skipped_slots(&tracked.earliest, interval_ns, CLOCK_ERROR).map(|kept| fitted(&kept));
-    match without.filter(|grid| difference(grid) <= CLOCK_ERROR) {
-        Some(grid) => (grid, Skips::Found),
-        None => (grid, Skips::Unknown),
-    }
+    let are_unknown = tracked.numbered && differs && fit::is_uneven(&tracked.earliest, grid.period_ns);
+    (grid, if are_unknown { Skips::Unknown } else { Skips::None })
 }
 
 /// The timestamp resolution derived from the intervals, ns; 1 if unknown. If all intervals are multiples of the period, the

@@ -120,30 +120,6 @@ fn origin_and_scatter(rest_ns: &mut [f64]) -> (f64, f64) {
     (origin_ns, last_ns - origin_ns)
 }
 
-/// The earliest frames without the slots that the talker skipped: a skipped slot moves all later frames by a period. The
-/// period is at most `error` from `known_ns`, the stream's stated one; pairs of neighbouring stretches without a skipped
-/// slot show it. `None` if a stretch is so long that skipped slots look like an error of the clock.
-pub(crate) fn without_skipped_slots(kept: &[(i64, i64)], known_ns: f64, error: f64) -> Option<Vec<(i64, i64)>> {
-    let pairs = || kept.iter().zip(kept.get(1..).unwrap_or_default()).map(|(&a, &b)| (a, b));
-    if pairs().any(|(a, b)| b.0.saturating_sub(a.0) as f64 * 4.0 * error >= 1.0) {
-        return None;
-    }
-    let is_clean = |slope: &f64| (slope / known_ns - 1.0).abs() <= error;
-    let mut clean: Vec<f64> = pairs().filter_map(|(a, b)| slope(a, b)).filter(is_clean).collect();
-    let enough = clean.len() >= STRETCHES_TO_FIT;
-    let period_ns = quantile(&mut clean, 0.5).filter(|_| enough).unwrap_or(known_ns);
-    let mut skipped_ns = 0_i64;
-    let mut without = Vec::with_capacity(kept.len());
-    without.extend(kept.first());
-    for (a, b) in pairs() {
-        let more_ns = b.1.saturating_sub(a.1) as f64 - b.0.saturating_sub(a.0) as f64 * period_ns;
-        let slots = (more_ns / period_ns).round();
-        skipped_ns = skipped_ns.saturating_add(nearest(slots * period_ns));
-        without.push((b.0, b.1.saturating_sub(skipped_ns)));
-    }
-    Some(without)
-}
-
 /// True if neighbouring stretches of one stream differ by more than half a period, as if slots between them were skipped.
 pub(crate) fn is_uneven(kept: &[(i64, i64)], period_ns: f64) -> bool {
     let pairs = kept.iter().zip(kept.get(1..).unwrap_or_default());

@@ -42,6 +42,7 @@ pub mod reader;
 mod schedule;
 mod sequence;
 mod shaper;
+mod skips;
 mod source;
 mod spacing;
 mod states;

@@ -10,6 +10,7 @@ use crate::period::{Estimate, estimate, indexed, is_doubtful, mean_ns, of_pairs,
 use crate::rates::Rates;
 use crate::schedule::Schedule;
 use crate::sequence::{Contained, Number, Placed, Sequence};
+use crate::skips::Skips;
 use crate::wander::KNOT_NS;
 
 /// Number of frames for the estimate of the period, and of those for a better one if these do not show it well.
@@ -63,6 +64,8 @@ pub(crate) struct Tracked {
     pub(crate) offsets_ns: Vec<f64>,
     /// Index and time of the earliest frame of each stretch.
     pub(crate) earliest: Vec<(i64, i64)>,
+    /// The slots that the talker skipped without a gap in its numbers, if it did.
+    pub(crate) skips: Option<Skipped>,
     /// True if the stream is so long that clocks can wander within a stretch.
     pub(crate) may_wander_within: bool,
     /// The bursts, if their frames have no place in the grid.
@@ -85,6 +88,26 @@ pub(crate) struct Tracked {
     pub(crate) lost: Option<u64>,
     /// As it was before the first frame.
     pub(crate) counter: Option<Counter>,
+}
+
+/// Slots that the talker skipped.
+#[derive(Debug)]
+pub(crate) struct Skipped {
+    /// Slot and time of the earliest frame of each stretch.
+    pub(crate) earliest: Vec<(i64, i64)>,
+    /// Number of times that the talker skipped some, and of the frames of the stream.
+    times: u64,
+    frames: u64,
+}
+
+impl Skipped {
+    /// A talker that skips slots before one of fewer frames skips many.
+    const MANY: u64 = 512;
+
+    /// True if too few frames are between skipped slots to show the phase by them.
+    pub(crate) fn are_many(&self) -> bool {
+        self.times.saturating_mul(Self::MANY) > self.frames
+    }
 }
 
 impl Track {
@@ -196,6 +219,7 @@ impl Track {
         let mut slots = self.slots.take()?;
         slots.finish();
         let lost_unknown = slots.sequence.lost_unknown || self.counter.as_ref().is_some_and(Counter::lost_unknown);
+        let skips = slots.without_skips.take().filter(|_| slots.skips.explain(slots.frames));
         let irregular = !slots.numbered && slots.regular * 2 < slots.frames;
         let group_ns = slots.interval_ns * slots.offsets_ns.len() as f64;
         let differ = slots.groups.sizes.differ().then_some(Bursts { frames: None, period_ns: group_ns });
@@ -207,6 +231,11 @@ impl Track {
             interval_ns: slots.interval_ns,
             offsets_ns: slots.groups.offsets_ns(&slots.offsets_ns),
             may_wander_within: slots.earliest.are_long(),
+            skips: skips.map(|earliest| Skipped {
+                earliest: earliest.kept,
+                times: slots.skips.times,
+                frames: slots.frames,
+            }),
             earliest: slots.earliest.kept,
             irregular,
             step_ns: self.step_ns,
@@ -284,6 +313,9 @@ struct Slots {
     groups: Groups,
     gaps: Gaps,
     rates: Rates,
+    skips: Skips,
+    /// The earliest frames by slot, if the talker of a numbered stream skipped some.
+    without_skips: Option<Earliest>,
 }
 
 impl Slots {
@@ -304,13 +336,15 @@ impl Slots {
             groups,
             gaps: Gaps::new(interval_ns),
             rates: Rates::new(interval_ns),
+            skips: Skips::default(),
+            without_skips: None,
         }
     }
 
     #[inline(always)]
     fn add(&mut self, frame: u64, number: Number, at_ns: i64) {
         self.frames += 1;
-        let Self { sequence, earliest, interval_ns, offsets_ns, groups, gaps, rates, .. } = self;
+        let Self { sequence, earliest, interval_ns, offsets_ns, groups, gaps, rates, skips, without_skips, .. } = self;
         let mut shortened = false;
         if self.numbered {
             sequence.add(frame, at_ns, number, &mut |placed| {
@@ -318,6 +352,13 @@ impl Slots {
                 groups.add(offsets_ns, placed, *interval_ns);
                 gaps.add(placed.index, placed.at_ns, *interval_ns);
                 let at_ns = without_offset(offsets_ns, placed);
+                if placed.restarts {
+                    skips.restart();
+                }
+                let slot = skips.slot(placed.index, at_ns, signed(offsets_ns.len().max(1)), *interval_ns);
+                if skips.periods > 0 || without_skips.is_some() {
+                    without_skips.get_or_insert_with(|| earliest.clone()).add(slot, at_ns, *interval_ns);
+                }
                 shortened |= earliest.add(placed.index, at_ns, *interval_ns);
             });
         } else {
@@ -342,7 +383,7 @@ impl Slots {
 
     /// Replaces the interval by the one of the earliest frames.
     fn settle(&mut self) {
-        let kept = &self.earliest.kept;
+        let kept = &self.without_skips.as_ref().unwrap_or(&self.earliest).kept;
         let slope = |pair: &[(i64, i64)]| {
             let slots = pair[1].0.saturating_sub(pair[0].0);
             (slots > 0).then(|| pair[1].1.saturating_sub(pair[0].1) as f64 / slots as f64)
@@ -567,7 +608,7 @@ impl Phase {
 }
 
 /// The earliest frame, relative to its own slot, in each stretch of the stream.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Earliest {
     /// Slots per stretch, as a power of two; increased if there would be too many stretches.
     shift: u32,
