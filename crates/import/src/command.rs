@@ -1,4 +1,7 @@
-//! Options in the command line of a tool.
+//! Options in the command line of a tool, as getopt reads them.
+
+/// Options of one letter without a value that tools of rt-tests combine in one word: `-mqSp99`.
+const FLAGS: &str = "mMnNqrRsSuUvxz";
 
 /// The words of a command line.
 pub struct Command<'a>(Vec<&'a str>);
@@ -8,22 +11,32 @@ impl<'a> Command<'a> {
         Self(text.split_whitespace().collect())
     }
 
-    /// The value of an option in its short form (`-i1000`, `-i 1000`) or long form (`--interval=1000`, `--interval 1000`).
-    pub fn value(&self, short: &str, long: &str) -> Option<&'a str> {
-        self.0.iter().enumerate().find_map(|(at, word)| {
-            let next = || self.0.get(at + 1).copied();
-            if *word == short || *word == long {
-                return next();
-            }
-            let of_long = word.strip_prefix(long).and_then(|rest| rest.strip_prefix('='));
-            of_long.or_else(|| word.strip_prefix(short).filter(|_| !word.starts_with("--")))
+    /// The value of an option in its short form (`-i1000`, `-i 1000`, `-qi1000`) or long form (`--interval=1000`,
+    /// `--interval 1000`, `--int=1000`). The last one counts.
+    pub fn value(&self, letter: char, long: &str) -> Option<&'a str> {
+        self.0.iter().enumerate().rev().find_map(|(at, word)| {
+            let after = after_letter(word, letter).or_else(|| after_name(word, long))?;
+            if after.is_empty() { self.0.get(at + 1).copied() } else { Some(after) }
         })
     }
 
-    /// True if the command line has one of these words.
-    pub fn has(&self, words: &[&str]) -> bool {
-        self.0.iter().any(|word| words.contains(word))
+    /// True if the command line has this option.
+    pub fn has(&self, letter: char, long: &str) -> bool {
+        self.0.iter().any(|word| after_letter(word, letter).is_some() || after_name(word, long).is_some())
     }
+}
+
+/// The rest of a word behind a letter, if only options without a value are before it.
+fn after_letter(word: &str, letter: char) -> Option<&str> {
+    let (before, after) = word.strip_prefix('-')?.split_once(letter)?;
+    before.chars().all(|flag| FLAGS.contains(flag)).then_some(after)
+}
+
+/// The value behind a long name, which can be shortened; empty if it is the next word.
+fn after_name<'a>(word: &'a str, long: &str) -> Option<&'a str> {
+    let option = word.strip_prefix("--")?;
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    (!name.is_empty() && long.starts_with(name)).then_some(value)
 }
 
 #[cfg(test)]
@@ -31,11 +44,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_both_forms_of_an_option() {
-        for text in ["cyclictest -q -i250 -h60", "cyclictest -i 250", "x --interval=250", "x --interval 250"] {
-            assert_eq!(Command::of(text).value("-i", "--interval"), Some("250"), "{text}");
+    fn reads_all_forms_of_an_option() {
+        for text in [
+            "cyclictest -q -i250 -h60",
+            "cyclictest -i 250",
+            "cyclictest -mqSi250 -p99",
+            "cyclictest -mqSi 250",
+            "cyclictest -i1000 -i250",
+            "x --interval=250",
+            "x --interval 250",
+            "x --int=250",
+        ] {
+            assert_eq!(Command::of(text).value('i', "interval"), Some("250"), "{text}");
         }
-        assert_eq!(Command::of("x --idle 3").value("-i", "--interval"), None);
-        assert!(Command::of("x -S").has(&["-S", "--smp"]));
+        for text in ["x --idle 3", "x -p99", "x -Dilater", "x -- 250", "x"] {
+            assert_eq!(Command::of(text).value('i', "interval"), None, "{text}");
+        }
+        for text in ["x -S", "x -mqSp90", "x --smp"] {
+            assert!(Command::of(text).has('S', "smp"), "{text}");
+        }
     }
 }

@@ -123,7 +123,7 @@ fn of_cyclictest(
         Some((from_ns, i64::from(unit_ns)))
     })?;
     let cycles = thread["cycles"].as_u64().ok_or_else(|| Mistake::new(0, format!("thread {number} has no cycles")))?;
-    let end = command.value("-h", "--histogram").or_else(|| command.value("-H", "--histofall"));
+    let end = command.value('h', "histogram").or_else(|| command.value('H', "histofall"));
     cells.end_ns = end.and_then(|end| end.parse::<i64>().ok()?.checked_mul(unit_ns.into()));
     // All samples can be beyond the last cell.
     let has_histogram = cells.total() > 0 || end.is_some_and(|end| end != "0");
@@ -136,10 +136,11 @@ fn of_cyclictest(
         })?;
     }
     // Each thread has its own period unless the threads are equal, as with -S or with a histogram.
-    let is_equal = threads == 1 || has_histogram || command.has(&["-S", "--smp", "-d0", "--distance=0"]);
-    let period_us = command.value("-i", "--interval").map_or(Some(1_000), |value| value.parse::<u64>().ok());
-    let priority = command.value("-p", "--priority").or_else(|| command.value("-p", "--prio"));
-    let is_fifo = command.value("-y", "--policy").is_none_or(|policy| policy.eq_ignore_ascii_case("fifo"));
+    let is_equal =
+        threads == 1 || has_histogram || command.has('S', "smp") || command.value('d', "distance") == Some("0");
+    let period_us = command.value('i', "interval").map_or(Some(1_000), |value| value.parse::<u64>().ok());
+    let priority = command.value('p', "priority");
+    let is_fifo = command.value('y', "policy").is_none_or(|policy| policy.eq_ignore_ascii_case("fifo"));
     let cpu = thread["cpu"].as_u64();
     let mut figures = Figures {
         probe: record::TIMER.to_owned(),
@@ -164,7 +165,7 @@ fn of_cyclictest(
 
 fn of_oslat(number: u32, thread: &Value, command: &Command<'_>) -> Result<Read, Mistake> {
     // Cells of whole us, unless -W says another width in ns.
-    let width_ns = command.value("-W", "--bucket-width").map_or(Some(1_000), |width| width.parse::<i64>().ok());
+    let width_ns = command.value('W', "bucket-width").map_or(Some(1_000), |width| width.parse::<i64>().ok());
     let width_ns =
         width_ns.filter(|&ns| ns > 0).ok_or_else(|| Mistake::new(0, "its width of cells (-W) is no number"))?;
     let unit_ns = if width_ns % 1_000 == 0 { 1_000.0 } else { 1.0 };

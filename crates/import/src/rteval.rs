@@ -66,7 +66,7 @@ fn of_tool(tool: Node<'_, '_>) -> Result<(Vec<Figures>, Vec<Caveat>), Mistake> {
     let name = tool.tag_name().name();
     let is_timerlat = name == "timerlat";
     let words = Command::of(tool.attribute("command_line").unwrap_or_default());
-    let period = if is_timerlat { words.value("-p", "--period") } else { words.value("-i", "--interval") };
+    let period = if is_timerlat { words.value('p', "period") } else { words.value('i', "interval") };
     let blank = Figures {
         probe: record::TIMER.to_owned(),
         role: if is_timerlat { "timerlat/all" } else { "" }.to_owned(),
@@ -111,7 +111,7 @@ fn of_all_threads(
         caveats.push(caveat("mixed", format!("the figures of {name} are those of all threads together")));
         return Ok(Some(figures));
     }
-    let range_us = words.value("-h", "--histogram").and_then(|cells| cells.parse::<i64>().ok());
+    let range_us = words.value('h', "histogram").and_then(|cells| cells.parse::<i64>().ok());
     figures.max_above_ns = range_us.and_then(|us| us.checked_mul(1_000));
     let range = range_us.map(|us| format!(" of {us} us")).unwrap_or_default();
     caveats.push(caveat(

@@ -212,6 +212,17 @@ fn the_console_of_latmus_and_of_latency_of_xenomai() {
 }
 
 #[test]
+fn the_period_of_cyclictest_is_found_among_combined_options() {
+    let period_ns = |options: &str| {
+        let text = text_of("cyclictest-2.4.json").replace(" -i1000", "").replace(" -q ", &format!(" {options} "));
+        figures(&of(&text).unwrap())[0].period_ns
+    };
+    for options in ["-mqSi200", "-q --int=200"] {
+        assert_eq!(period_ns(options), Some(200_000), "{options}");
+    }
+}
+
+#[test]
 fn what_punctual_exports_as_hgrm_comes_back() {
     let mut series = record::Series { phase: "load".into(), role: "timer".into(), cpu: Some(1), ..Default::default() };
     [(7, 3), (2_500, 2), (48_123, 1), (-900, 4)].into_iter().for_each(|(ns, count)| series.corrected.add(ns, count));
