@@ -23,6 +23,17 @@ impl Cells {
         Some(())
     }
 
+    /// Removes the last cell if the maximum is beyond it or unknown: some tools count all later samples in their last cell, so
+    /// its samples have no known values.
+    pub fn open_end(&mut self, max_ns: Option<i64>) {
+        let Some((last_ns, count)) = self.histogram.iter().next_back() else { return };
+        if max_ns.is_none_or(|max_ns| max_ns > last_ns) {
+            self.histogram =
+                Histogram::from_buckets(self.histogram.iter().filter(|(value_ns, _)| *value_ns != last_ns));
+            self.beyond = self.beyond.saturating_add(count);
+        }
+    }
+
     /// All samples, also those beyond the last cell.
     pub fn total(&self) -> u64 {
         self.histogram.total().saturating_add(self.beyond)

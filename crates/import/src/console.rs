@@ -54,12 +54,13 @@ impl Format for Lines {
             imported.caveats.push(caveat("mixed", format!("the thread fell back to Linux {} times", cells[5])));
         }
         imported.caveats.extend(omission("the thread", figures.max_ns, figures.period_ns));
-        let histogram = histogram(text)?;
+        let mut histogram = histogram(text)?;
         if histogram.total() > 0 {
             imported
                 .caveats
                 .push(caveat("folded", "early wake-ups are in the cells of late ones, by their absolute value"));
             imported.caveats.push(caveat("clamped", "the last cell of the histogram also contains later wake-ups"));
+            histogram.open_end(figures.max_ns);
             histogram.fill(&mut figures);
         }
         imported.figures.push(figures);

@@ -74,7 +74,8 @@ impl Format for Text {
         if threads.iter().any(|figures| figures.max_ns.is_none() || figures.duration_ns.is_none()) {
             return Err(Mistake::new(0, "it has no lines `Maximum:` and `Duration:`; the output is cut"));
         }
-        for (mut figures, cells) in threads.into_iter().zip(cells) {
+        for (mut figures, mut cells) in threads.into_iter().zip(cells) {
+            cells.open_end(figures.max_ns);
             cells.fill(&mut figures);
             imported.figures.push(figures);
         }

@@ -171,7 +171,7 @@ fn of_oslat(number: u32, thread: &Value, command: &Command<'_>) -> Result<Read, 
     let unit_ns = if width_ns % 1_000 == 0 { 1_000.0 } else { 1.0 };
     let time = |key: &str| thread[key].as_f64().and_then(|value| to_ns(value, unit_ns));
     // The keys are the upper ends.
-    let cells = cells(thread, number, |upper_us| {
+    let mut cells = cells(thread, number, |upper_us| {
         let upper_ns = to_ns(upper_us, 1e3).filter(|&ns| ns > 0)?;
         Some((upper_ns - width_ns + 1, width_ns))
     })?;
@@ -185,6 +185,7 @@ fn of_oslat(number: u32, thread: &Value, command: &Command<'_>) -> Result<Read, 
         max_ns: time("max"),
         ..Figures::default()
     };
+    cells.open_end(figures.max_ns);
     cells.fill(&mut figures);
     Ok((figures, Vec::new()))
 }

@@ -59,6 +59,7 @@ impl Format for Plot {
             imported
                 .caveats
                 .push(caveat("clamped", format!("the last cell (up to {last_us} us) also contains later wake-ups")));
+            cells.open_end(None);
         }
         imported
             .caveats

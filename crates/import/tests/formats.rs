@@ -205,7 +205,11 @@ fn the_console_of_latmus_and_of_latency_of_xenomai() {
                avg|   3 -  4 |      100\nRTS|     -0.300|      0.500|      9.900|       0|     0|    00:00:02/00:00:02\n";
     let record = of(&format!("{text}{end}")).unwrap();
     let [whole] = figures(&record) else { panic!("{record:?}") };
-    assert_eq!((whole.samples, whole.p50_ns, whole.p99_ns), (Some(1000), Some(999), Some(3_999)));
+    assert_eq!(
+        (whole.samples, whole.p50_ns, whole.p99_ns),
+        (Some(1000), Some(999), None),
+        "later ones are in the last cell"
+    );
     assert_eq!((whole.min_ns, whole.mean_ns, whole.max_ns), (Some(-300), Some(500.0), Some(9_900)));
     assert_eq!(kinds(&record), ["folded", "clamped"]);
     assert!(of(&text.replace("1200.000\n", "x\n")).unwrap_err().contains("line 4: column 7 of"));
@@ -220,6 +224,24 @@ fn the_period_of_cyclictest_is_found_among_combined_options() {
     for options in ["-mqSi200", "-q --int=200"] {
         assert_eq!(period_ns(options), Some(200_000), "{options}");
     }
+}
+
+/// The last cell also counts all later samples.
+#[test]
+fn samples_in_the_last_cell_have_no_values_if_the_maximum_is_beyond_it() {
+    for name in ["oslat-2.4.txt", "oslat-2.4.json"] {
+        let record = imported(name);
+        let one = &figures(&record)[0];
+        let histogram = one.histogram.as_ref().unwrap();
+        assert!(one.samples > Some(histogram.total()), "{name}");
+        assert!(histogram.iter().all(|(value_ns, _)| value_ns < 32_000), "{name}: {histogram:?}");
+    }
+    let below = text_of("oslat-2.4.txt").replace("8039", "32").replace("6887", "32");
+    let record = of(&below).unwrap();
+    let one = &figures(&record)[0];
+    assert_eq!(one.samples, Some(one.histogram.as_ref().unwrap().total()), "all are within");
+    let plot = of("0 1\n0.5 11\n1.5 3\n2.5 2\n3 1\n").unwrap();
+    assert_eq!(figures(&plot)[0].histogram.as_ref().unwrap().total(), 12, "the maximum is unknown");
 }
 
 #[test]
