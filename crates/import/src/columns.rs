@@ -31,6 +31,7 @@ impl Format for Columns {
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
         let heading = lines(text).next().filter(|(_, line)| is_heading(line));
+        let has_heading = heading.is_some();
         let heading = heading.map(|(number, line)| Heading::of(number, line)).transpose()?.unwrap_or_default();
         let (unit, assumed) = match heading.unit {
             Some(unit) => (unit, None),
@@ -55,6 +56,10 @@ impl Format for Columns {
         }
         let mut imported = Imported::default();
         imported.caveats.extend(assumed);
+        if !has_heading {
+            let text = "the file has no heading: the first column is read as the value, and the second as its number of samples";
+            imported.caveats.push(caveat("columns", text));
+        }
         imported.caveats.push(caveat(
             "overflow",
             "the file does not say which times are in a row, nor the exact maximum: each row counts as its value",

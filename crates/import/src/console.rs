@@ -4,7 +4,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, omission, to_ns},
 };
 
@@ -24,6 +24,9 @@ impl Format for Lines {
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let numbered = || (1..).zip(text.lines());
         let last = |begin: &'static str| numbered().filter(|(_, line)| line.starts_with(begin)).last();
+        if let Some((number, _)) = numbered().filter(|(_, line)| line.starts_with("RTS|")).nth(1) {
+            return Err(another_run(number));
+        }
         let mut figures =
             Figures { probe: record::TIMER.to_owned(), phase: "latency".to_owned(), ..Figures::default() };
         if let Some((_, title)) = last("RTT|") {
@@ -68,15 +71,28 @@ impl Format for Lines {
     }
 }
 
-/// Reads period, priority and kind of thread from a title such as `RTT|  00:00:01  (periodic user-mode task, 1000 us period,
-/// priority 99)`.
+/// Reads period, priority, CPU and kind of thread from the title of Xenomai, `RTT|  00:00:01  (periodic user-mode task, 1000 us
+/// period, priority 99)`, or of latmus, `RTT|  00:00:01  (user, 1000 us period, priority 98, CPU1-noisol)`.
 pub fn title(title: &str, figures: &mut Figures) {
     let words: Vec<&str> = title.split([' ', ',', '(', ')']).filter(|word| !word.is_empty()).collect();
     let before = |unit: &[&str]| words.windows(unit.len() + 1).find(|all| all[1..] == *unit).map(|all| all[0]);
     figures.period_ns = before(&["us", "period"]).and_then(|us| us.parse::<u64>().ok()?.checked_mul(1_000));
     let priority = words.iter().position(|word| *word == "priority").and_then(|at| words.get(at + 1));
     figures.policy = priority.map(|priority| format!("fifo:{priority}")).unwrap_or_default();
-    figures.role = if title.contains("kernel") || title.contains("timer handler") { "kernel" } else { "" }.to_owned();
+    let has = |word: &str| words.contains(&word);
+    figures.role = match () {
+        // The contexts of latmus.
+        () if has("irq") => "irq",
+        () if has("sirq") => "sirq",
+        () if title.contains("kernel") || title.contains("timer handler") => "kernel",
+        () => "",
+    }
+    .to_owned();
+    let cpu = words.iter().find_map(|word| word.strip_prefix("CPU"));
+    if let Some(cpu) = cpu {
+        figures.isolated = Some(!cpu.ends_with("-noisol"));
+        figures.cpus = cpu.chars().take_while(char::is_ascii_digit).collect();
+    }
 }
 
 /// The cells of lines such as `HSD|    avg|   3 -  4 |  12345`. Those of `min` and `max` count each second only once.

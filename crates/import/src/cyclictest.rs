@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, omission},
 };
 
@@ -34,8 +34,10 @@ impl Format for Text {
         let (stated, mut imported) = (unit, Imported { tool: "cyclictest".to_owned(), ..Imported::default() });
         let (unit, units) = Unit::of(stated, Unit::Us);
         imported.caveats.push(units);
+        let lines = lines_of_threads(text)?;
+        let policy = policy(text);
         let Some(least) = numbers_after(text, "# Min Latencies:")? else {
-            return of_lines(text, stated, unit, imported);
+            return of_lines(lines, policy, stated, unit, imported);
         };
         let threads = least.len();
         let columns = |name: &str| -> Result<Vec<u64>, Mistake> {
@@ -59,13 +61,22 @@ impl Format for Text {
                 max_ns: time(&largest),
                 ..figures(thread)
             };
-            imported.caveats.extend(cells.overflow(&format!("thread {thread}")));
+            let who = format!("thread {thread}");
+            // Only without -q, a file has lines of threads, too.
+            if let Some(values) = i64::try_from(thread).ok().and_then(|thread| lines.get(&thread)) {
+                figures.period_ns = period_ns(values);
+                figures.policy = policy_of(policy, values);
+            }
+            imported.caveats.extend(cells.overflow(&who));
+            imported.caveats.extend(omission(&who, figures.max_ns, figures.period_ns));
             cells.fill(&mut figures);
             imported.figures.push(figures);
         }
-        imported
-            .caveats
-            .push(caveat("omission", "the file does not say the period, nor which deadlines have no sample"));
+        if imported.figures.iter().any(|figures| figures.period_ns.is_none()) {
+            imported
+                .caveats
+                .push(caveat("omission", "the file does not say the period, nor which deadlines have no sample"));
+        }
         Ok(imported)
     }
 }
@@ -168,12 +179,15 @@ fn numbers_after(text: &str, name: &str) -> Result<Option<Vec<u64>>, Mistake> {
     numbers.map(Some).map_err(|_| Mistake::new(number, format!("`{name}` has a word instead of a number")))
 }
 
-/// The values of a line such as `T: 0 ( 3431) P:99 I:1000 C: 100000 Min:      7 Act:   10 Avg:   10 Max:      18`, by name.
-fn line_of_thread(line: &str) -> Option<BTreeMap<&str, i64>> {
+/// The values of a line such as `T: 0 ( 3431) P:99 I:1000 C: 100000 Min:      7 Act:   10 Avg:   10 Max:      18`, by name;
+/// that in parentheses is the id of the thread.
+type Values<'a> = BTreeMap<&'a str, i64>;
+
+fn line_of_thread(line: &str) -> Option<Values<'_>> {
     let rest = line.trim_start().strip_prefix("T:")?;
     let (thread, rest) = rest.split_once('(')?;
-    let (_, rest) = rest.split_once(')')?;
-    let mut values = BTreeMap::from([("T", thread.trim().parse().ok()?)]);
+    let (id, rest) = rest.split_once(')')?;
+    let mut values = BTreeMap::from([("T", thread.trim().parse().ok()?), ("id", id.trim().parse().ok()?)]);
     // A value follows its name, with or without spaces.
     let spaced = rest.replace(':', ": ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -186,9 +200,27 @@ fn line_of_thread(line: &str) -> Option<BTreeMap<&str, i64>> {
     Some(values)
 }
 
-/// The last line of each thread: the screen is drawn again and again.
-fn of_lines(text: &str, stated: Option<Unit>, unit: Unit, mut imported: Imported) -> Result<Imported, Mistake> {
-    let (mut threads, mut cut) = (BTreeMap::new(), Vec::new());
+fn period_ns(values: &Values<'_>) -> Option<u64> {
+    u64::try_from(values["I"]).ok().and_then(|us| us.checked_mul(1_000))
+}
+
+/// The policy in `policy: fifo: loadavg: 0.08 0.03 0.05 1/101 3431`, which is printed above the lines of the threads.
+fn policy(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.split_once("policy: ")?.1.split(':').next())
+}
+
+/// The policy of a thread; empty if unknown.
+fn policy_of(policy: Option<&str>, values: &Values<'_>) -> String {
+    match policy {
+        Some(name @ ("fifo" | "rr")) => format!("{name}:{}", values["P"]),
+        Some(name @ ("other" | "batch" | "idle")) => name.to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// The last line of each thread, by its number: the screen is drawn again and again.
+fn lines_of_threads(text: &str) -> Result<BTreeMap<i64, Values<'_>>, Mistake> {
+    let (mut threads, mut cut): (BTreeMap<i64, Values<'_>>, Vec<(usize, &str)>) = Default::default();
     // Escape sequences move the cursor up before a line.
     let parts =
         (1..).zip(text.lines()).flat_map(|(number, line)| line.split(['\r', '\u{1b}']).map(move |part| (number, part)));
@@ -197,6 +229,9 @@ fn of_lines(text: &str, stated: Option<Unit>, unit: Unit, mut imported: Imported
         let line = line.strip_prefix('A').unwrap_or(line);
         match line_of_thread(line) {
             Some(values) => {
+                if threads.get(&values["T"]).is_some_and(|known| known["id"] != values["id"]) {
+                    return Err(another_run(number));
+                }
                 threads.insert(values["T"], values);
             }
             None if line.trim_start().starts_with("T:") => cut.push((number, line)),
@@ -208,9 +243,22 @@ fn of_lines(text: &str, stated: Option<Unit>, unit: Unit, mut imported: Imported
         let thread = line.trim_start().strip_prefix("T:").and_then(|rest| rest.split('(').next()?.trim().parse().ok());
         thread.is_some_and(|thread: i64| threads.contains_key(&thread))
     };
-    if let Some((number, line)) = cut.into_iter().find(|(_, line)| !is_known(line)) {
-        return Err(Mistake::new(number, format!("{line:?} is no whole line of a thread; the file is cut")));
+    match cut.into_iter().find(|(_, line)| !is_known(line)) {
+        Some((number, line)) => {
+            Err(Mistake::new(number, format!("{line:?} is no whole line of a thread; the file is cut")))
+        }
+        None => Ok(threads),
     }
+}
+
+/// The figures of threads without a histogram.
+fn of_lines(
+    threads: BTreeMap<i64, Values<'_>>,
+    policy: Option<&str>,
+    stated: Option<Unit>,
+    unit: Unit,
+    mut imported: Imported,
+) -> Result<Imported, Mistake> {
     if threads.is_empty() {
         return Err(Mistake::new(0, "it has no line of a thread"));
     }
@@ -218,7 +266,8 @@ fn of_lines(text: &str, stated: Option<Unit>, unit: Unit, mut imported: Imported
         let time = |name: &str| Some(values[name]).filter(|_| values["C"] > 0).and_then(|of| of.checked_mul(unit.ns()));
         let number = usize::try_from(thread).map_err(|_| Mistake::new(0, format!("thread {thread} is none")))?;
         let figures = Figures {
-            period_ns: u64::try_from(values["I"]).ok().and_then(|us| us.checked_mul(1_000)),
+            policy: policy_of(policy, &values),
+            period_ns: period_ns(&values),
             samples: u64::try_from(values["C"]).ok(),
             min_ns: time("Min"),
             mean_ns: time("Avg").map(|ns| ns as f64),

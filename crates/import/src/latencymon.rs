@@ -2,7 +2,7 @@
 
 use record::{Figures, Machine};
 
-use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, Unit, another_run, caveat, cells::to_ns};
 
 /// The format.
 pub struct Report;
@@ -18,6 +18,10 @@ impl Format for Report {
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
+        let mut titles = (1..).zip(text.lines()).filter(|(_, line)| line.contains("analyzing your system for"));
+        if let Some((number, _)) = titles.nth(1) {
+            return Err(another_run(number));
+        }
         let us = |name: &str| -> Result<Option<f64>, Mistake> {
             let Some((line, value)) = value(text, name) else { return Ok(None) };
             // The decimal sign is that of the language of Windows.

@@ -384,6 +384,11 @@ pub fn to_record(imported: Imported, path: &Path) -> Record {
     }
 }
 
+/// The mistake of a file with several runs, of which all but one would be left out in silence.
+fn another_run(line: usize) -> Mistake {
+    Mistake::new(line, "another run begins here: split the file into its runs")
+}
+
 /// A caveat of this kind.
 fn caveat(kind: &str, text: impl Into<String>) -> Caveat {
     Caveat { kind: kind.to_owned(), text: text.into() }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use record::Figures;
 
-use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, Unit, another_run, caveat, cells::to_ns};
 
 /// The format.
 pub struct Lines;
@@ -25,7 +25,10 @@ impl Format for Lines {
             let Some((name, seconds, rest)) = thread(line) else { continue };
             let jitter =
                 jitter_ns(rest).ok_or_else(|| Mistake::new(number, format!("{line:?} must have min and max in us")))?;
-            threads.insert(name, (seconds, jitter));
+            // The lines of a run are about the whole time since its start.
+            if threads.insert(name, (seconds, jitter)).is_some_and(|(before, _)| seconds < before) {
+                return Err(another_run(number));
+            }
         }
         let mut imported = Imported { tool: "latency-histogram".to_owned(), ..Imported::default() };
         for (name, (seconds, (min_ns, max_ns))) in threads {

@@ -3,7 +3,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, to_ns},
     rt_tests::LOOPS,
 };
@@ -46,6 +46,9 @@ impl Format for Text {
                 }
             };
             if name == "Core" {
+                if !threads.is_empty() {
+                    return Err(another_run(number));
+                }
                 threads = (0..).zip(&words).map(|(thread, cpu)| figures(thread, cpu)).collect();
                 cells = vec![Cells::default(); threads.len()];
             } else if let Some(upper) = name.strip_suffix("(us)").or(name.strip_suffix("(ns)")) {

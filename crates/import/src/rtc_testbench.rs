@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use record::{Figures, grouped};
 
-use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, Unit, another_run, caveat, cells::to_ns};
 
 /// The format.
 pub struct Log;
@@ -21,6 +21,13 @@ impl Format for Log {
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| is_statistics(line));
+        let mut sent = 0;
+        for (number, line) in lines.clone() {
+            let before = std::mem::replace(&mut sent, all_sent(line));
+            if sent < before {
+                return Err(another_run(number));
+            }
+        }
         let first = lines.next().ok_or_else(|| Mistake::new(0, "it has no line with RttMin and RttMax"))?;
         let (number, line) = lines.last().unwrap_or(first);
         let values = values(line);
@@ -89,6 +96,12 @@ impl Format for Log {
 
 fn is_statistics(line: &str) -> bool {
     line.contains("RttMin=") && line.contains("RttMax=") && line.contains("Sent=")
+}
+
+/// The frames that all traffic classes have sent since the start.
+fn all_sent(line: &str) -> u64 {
+    let sent = values(line).into_iter().filter(|(name, _)| name.ends_with("Sent"));
+    sent.filter_map(|(_, count)| count.parse::<u64>().ok()).fold(0, u64::saturating_add)
 }
 
 /// The values of `TsnHighSent=12 | TsnHighRttMin=1786 [us] | ...` by name.

@@ -3,7 +3,7 @@
 use record::{Caveat, Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, to_ns},
 };
 
@@ -18,7 +18,7 @@ impl Format for Histograms {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        text.lines().any(|line| line.starts_with(TITLE) && line.ends_with("histogram")) && text.contains("\nIndex")
+        text.lines().any(is_title) && text.contains("\nIndex")
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
@@ -30,6 +30,9 @@ impl Format for Histograms {
             Some(unit) if unit.starts_with("microseconds") => 1_000.0,
             _ => return Err(Mistake::new(0, "it has no line `# Time unit is`")),
         };
+        if let Some((number, _)) = (1..).zip(text.lines()).filter(|(_, line)| is_title(line)).nth(1) {
+            return Err(another_run(number));
+        }
         let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| !line.starts_with("Index"));
         let (heading, names) = lines.next().ok_or_else(|| Mistake::new(0, "it has no line `Index`"))?;
         let mut columns =
@@ -108,6 +111,10 @@ impl Format for Histograms {
         imported.caveats.extend(missed_events(text));
         Ok(imported)
     }
+}
+
+fn is_title(line: &str) -> bool {
+    line.starts_with(TITLE) && line.trim_end().ends_with("histogram")
 }
 
 /// Role of the columns of programs.

@@ -4,7 +4,7 @@
 use record::{Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Format, Imported, Mistake, Unit, another_run, caveat,
     cells::to_ns,
     rtla::{KERNEL, TIMERLAT_USER, duration_ns, missed_events},
 };
@@ -29,6 +29,7 @@ impl Format for Tables {
         // The screen is drawn again and again; the last table has the results.
         let heading = lines.iter().rposition(|(_, line)| is_heading(line));
         let heading = heading.ok_or_else(|| Mistake::new(0, "it has no line `CPU COUNT` or `CPU Period`"))?;
+        check_single_run(&lines)?;
         let is_timerlat = lines[heading].1.starts_with("CPU COUNT");
         let title = heading.checked_sub(1).map(|at| lines[at].1.as_str()).unwrap_or_default();
         let mut imported = Imported { tool: "rtla".to_owned(), ..Imported::default() };
@@ -45,10 +46,7 @@ impl Format for Tables {
         if imported.figures.is_empty() {
             return Err(Mistake::new(lines[heading].0, "the table has no row of a CPU"));
         }
-        let duration_ns = match is_timerlat {
-            true => title.split_once('|').and_then(|(time, _)| duration_ns(time)),
-            false => None,
-        };
+        let duration_ns = if is_timerlat { time_of_title(title) } else { None };
         for figures in imported.figures.iter_mut().filter(|figures| figures.duration_ns.is_none()) {
             figures.duration_ns = duration_ns;
         }
@@ -59,6 +57,25 @@ impl Format for Tables {
 
 /// The caveat of osnoise.
 const NOISE: &str = "the maximum is the longest single noise (`Max Single`); the number and the other times of noises are not in the table";
+
+/// The time of a title such as `  0 00:01:00   |          IRQ Timer Latency (us)`, or of `duration:   0 00:01:00 | time is in us`.
+fn time_of_title(line: &str) -> Option<u64> {
+    let (time, _) = line.split_once('|')?;
+    duration_ns(time.trim().trim_start_matches("duration:"))
+}
+
+/// # Errors
+/// The time of a table is before that of the table above it.
+fn check_single_run(lines: &[(usize, String)]) -> Result<(), Mistake> {
+    let mut last = 0;
+    for (number, time) in lines.iter().filter_map(|(number, line)| Some((*number, time_of_title(line)?))) {
+        if time < last {
+            return Err(another_run(number));
+        }
+        last = time;
+    }
+    Ok(())
+}
 
 fn is_heading(line: &str) -> bool {
     line.starts_with("CPU COUNT") || line.starts_with("CPU Period")

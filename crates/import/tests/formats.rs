@@ -213,6 +213,51 @@ fn the_console_of_latmus_and_of_latency_of_xenomai() {
     assert_eq!((whole.min_ns, whole.mean_ns, whole.max_ns), (Some(-300), Some(500.0), Some(9_900)));
     assert_eq!(kinds(&record), ["folded", "clamped"]);
     assert!(of(&text.replace("1200.000\n", "x\n")).unwrap_err().contains("line 4: column 7 of"));
+    let of_title = |title: &str| {
+        let record = of(&text.replace("(user, 1000 us period, priority 98, CPU2-noisol)", title)).unwrap();
+        let of = figures(&record)[0].clone();
+        (of.role, of.cpus, of.isolated, of.policy)
+    };
+    let expected = |role: &str, cpu: &str, isolated, policy: &str| (role.into(), cpu.into(), isolated, policy.into());
+    assert_eq!(of_title("(user, 1000 us period, priority 98, CPU2-noisol)"), expected("", "2", Some(false), "fifo:98"));
+    assert_eq!(of_title("(irq, 1000 us period, CPU1)"), expected("irq", "1", Some(true), ""));
+    assert_eq!(of_title("(sirq, 1000 us period, CPU1)"), expected("sirq", "1", Some(true), ""));
+    let kernel = "(in-kernel periodic task, 100 us period, priority 99)";
+    assert_eq!(of_title(kernel), expected("kernel", "", None, "fifo:99"));
+}
+
+#[test]
+fn a_file_with_several_runs_is_refused() {
+    let console = "RTH|----lat min|\nRTS|  0.1|  0.5|  9.9|  0|  0|  00:00:02/00:00:02\n".to_owned();
+    let all_cpus = text_of("rtla-timerlat-hist-6.1.txt") + "ALL:        IRQ       Thr\n";
+    let plain = text_of("cyclictest-2.4-plain.txt");
+    let files = [
+        (plain.clone(), plain.replace("(16168)", "(17000)")),
+        (console.clone(), console),
+        (all_cpus.clone(), all_cpus),
+        (text_of("rtla-timerlat-top.txt"), text_of("rtla-timerlat-top.txt").replace("00:01:00", "00:00:01")),
+        (text_of("latency-histogram.txt"), text_of("latency-histogram.txt")),
+        (text_of("oslat-2.4.txt"), text_of("oslat-2.4.txt")),
+        (text_of("latencymon-7.txt"), text_of("latencymon-7.txt")),
+        (text_of("rtc-testbench.log"), text_of("rtc-testbench.log")),
+    ];
+    for (first, second) in files {
+        assert!(of(&first).is_ok() && of(&second).is_ok());
+        let error = of(&(first + &second)).unwrap_err();
+        assert!(error.ends_with(": another run begins here: split the file into its runs"), "{error}");
+    }
+}
+
+/// cyclictest prints the lines of its threads, too, unless it is quiet.
+#[test]
+fn a_histogram_has_the_period_of_the_lines_of_its_threads() {
+    let lines = "policy: fifo: loadavg: 0.08 0.03 0.05 1/101 3431\n\n\
+                 T: 0 ( 7) P:90 I:500 C: 6000 Min: 3 Act: 10 Avg: 9 Max: 632\n\
+                 T: 1 ( 8) P:90 I:500 C: 5999 Min: 3 Act: 10 Avg: 9 Max: 1025\n";
+    let record = of(&(lines.to_owned() + &text_of("cyclictest-2.4-hist.txt"))).unwrap();
+    let all: Vec<_> = figures(&record).iter().map(|of| (of.period_ns, of.policy.as_str())).collect();
+    assert_eq!(all, [(Some(500_000), "fifo:90"); 2]);
+    assert_eq!(kinds(&record), ["units", "overflow", "omission", "overflow", "omission"]);
 }
 
 #[test]
@@ -268,6 +313,8 @@ fn two_columns_and_published_rows() {
     let record = of("# table\nvalue,count\n3, 10\n4.5, 20\n").unwrap();
     assert_eq!(figures(&record)[0].histogram.as_ref().unwrap().iter().collect::<Vec<_>>(), [(3_001, 10), (4_503, 20)]);
     assert_eq!(kinds(&record), ["units", "overflow"]);
+    // Without a heading, it could be times and values.
+    assert_eq!(kinds(&of("1 10\n2 5\n").unwrap()), ["units", "columns", "overflow"]);
     let record = of("000003 000010\t000000\n000005 000001\t000002\n").unwrap();
     assert_eq!(figures(&record).len(), 2);
     assert_eq!(figures(&record)[1].samples, Some(2));
