@@ -34,6 +34,10 @@ impl Format for Text {
         let (stated, mut imported) = (unit, Imported { tool: "cyclictest".to_owned(), ..Imported::default() });
         let (unit, units) = Unit::of(stated, Unit::Us);
         imported.caveats.push(units);
+        if text.contains("# Break value:") {
+            let text = "a sample above a limit (-b) ended the run, so its length depends on its latencies";
+            imported.caveats.push(caveat("stopped", text));
+        }
         let lines = lines_of_threads(text)?;
         let policy = policy(text);
         let Some(least) = numbers_after(text, "# Min Latencies:")? else {

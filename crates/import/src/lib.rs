@@ -29,6 +29,7 @@ mod rt_tests;
 mod rtc_testbench;
 mod rteval;
 mod rtla;
+mod rtla_analysis;
 mod rtla_top;
 mod sockperf;
 mod stress_ng;
@@ -159,6 +160,8 @@ pub struct Imported {
     pub figures: Vec<Figures>,
     /// Samples and facts that the tool lost or mixed.
     pub caveats: Vec<Caveat>,
+    /// Further results that are no figures.
+    pub remarks: Vec<String>,
 }
 
 /// A mistake in a file.
@@ -347,7 +350,7 @@ const EXPORTED: &str = "this is an export of a record, so it cannot be checked t
 /// The record of a file of another tool, named after the file.
 #[must_use]
 pub fn to_record(imported: Imported, path: &Path) -> Record {
-    let Imported { tool, version, command, started_at, machine, mut figures, mut caveats } = imported;
+    let Imported { tool, version, command, started_at, machine, mut figures, mut caveats, remarks } = imported;
     // The sums of all threads come first, because a comparison takes the first of equally good figures.
     figures.splice(0..0, cells::together(&figures));
     for figures in &mut figures {
@@ -379,7 +382,7 @@ pub fn to_record(imported: Imported, path: &Path) -> Record {
         machine,
         validity: Validity { valid: false, reasons: vec![reason] },
         caveats,
-        published: Some(Published { figures, ..published }),
+        published: Some(Published { figures, remarks, ..published }),
         ..Record::default()
     }
 }

@@ -5,6 +5,7 @@ use record::{Caveat, Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 use crate::{
     Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, to_ns},
+    rtla_analysis::{remarks, stopped},
 };
 
 /// The format.
@@ -108,7 +109,8 @@ impl Format for Histograms {
             cells.fill(&mut figures);
             imported.figures.push(figures);
         }
-        imported.caveats.extend(missed_events(text));
+        imported.caveats.extend(missed_events(text).into_iter().chain(stopped(text)));
+        imported.remarks = remarks(text);
         Ok(imported)
     }
 }

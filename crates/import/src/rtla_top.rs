@@ -7,6 +7,7 @@ use crate::{
     Format, Imported, Mistake, Unit, another_run, caveat,
     cells::to_ns,
     rtla::{KERNEL, TIMERLAT_USER, duration_ns, missed_events},
+    rtla_analysis::{remarks, stopped},
 };
 
 /// The format.
@@ -50,7 +51,8 @@ impl Format for Tables {
         for figures in imported.figures.iter_mut().filter(|figures| figures.duration_ns.is_none()) {
             figures.duration_ns = duration_ns;
         }
-        imported.caveats.extend(missed_events(text));
+        imported.caveats.extend(missed_events(text).into_iter().chain(stopped(text)));
+        imported.remarks = remarks(text);
         Ok(imported)
     }
 }

@@ -258,6 +258,8 @@ fn a_histogram_has_the_period_of_the_lines_of_its_threads() {
     let all: Vec<_> = figures(&record).iter().map(|of| (of.period_ns, of.policy.as_str())).collect();
     assert_eq!(all, [(Some(500_000), "fifo:90"); 2]);
     assert_eq!(kinds(&record), ["units", "overflow", "omission", "overflow", "omission"]);
+    let stopped = of(&(text_of("cyclictest-2.4-hist.txt") + "# Break thread: 7\n# Break value: 1025\n")).unwrap();
+    assert!(kinds(&stopped).contains(&"stopped"), "{:?}", stopped.caveats);
 }
 
 #[test]
@@ -287,6 +289,16 @@ fn samples_in_the_last_cell_have_no_values_if_the_maximum_is_beyond_it() {
     assert_eq!(one.samples, Some(one.histogram.as_ref().unwrap().total()), "all are within");
     let plot = of("0 1\n0.5 11\n1.5 3\n2.5 2\n3 1\n").unwrap();
     assert_eq!(figures(&plot)[0].histogram.as_ref().unwrap().total(), 12, "the maximum is unknown");
+}
+
+#[test]
+fn the_automatic_analysis_of_rtla_is_a_remark() {
+    let analysis = "rtla timerlat hit stop tracing\n## CPU 1 hit stop tracing, analyzing it ##\n  IRQ handler delay: \t\t    \
+                    27.79 us (65.25 %)\n  Thread latency: \t\t 42.59 us (100%)\n";
+    let record = of(&(text_of("rtla-timerlat-hist-6.1.txt") + analysis)).unwrap();
+    let expected = "CPU 1 was above the limit: IRQ handler delay 27.79 us (65.25 %), Thread latency 42.59 us (100%)";
+    assert_eq!(record.published.as_ref().unwrap().remarks, [expected]);
+    assert_eq!(kinds(&record).last(), Some(&"stopped"));
 }
 
 #[test]
