@@ -6,7 +6,7 @@ mod parse;
 use std::{path::Path, sync::LazyLock};
 
 use import::Unit;
-use record::Record;
+use record::{Record, file::is_pattern};
 
 pub use parse::parse;
 
@@ -53,7 +53,7 @@ pub fn find_reference_in(name_or_path: &str, unit: Option<Unit>) -> Result<Recor
         return data_file::read("reference", name_or_path, parse);
     }
     let path = Path::new(name_or_path);
-    if name_or_path.ends_with(".json") || path.exists() {
+    if name_or_path.ends_with(".json") || is_pattern(path) || path.exists() {
         return Ok(import::read(path, unit)?);
     }
     let names = references().iter().map(name_of);

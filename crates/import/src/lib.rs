@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cells` | printed histograms, and the figures that follow from them |
 //! | `command` | options in the command line of a tool |
+//! | `text` | the text of a file, also of packed ones and those of Windows |
 //! | `log` | logs with a line for each sample, of any length |
 //! | all others | a format each, named after its tool |
 //!
@@ -33,6 +34,7 @@ mod rtla_analysis;
 mod rtla_top;
 mod sockperf;
 mod stress_ng;
+mod text;
 mod xenomai;
 
 pub use cells::is_same_kind;
@@ -45,7 +47,7 @@ use std::{
 
 use record::{
     Caveat, Figures, IMPORTED, Machine, Published, Reason, Record, SCHEMA, Scenario, State, Tool, Validity,
-    file::{FileError, read_text, remedy_of_reading},
+    file::{FileError, remedy_of_opening},
     grouped,
 };
 
@@ -183,7 +185,7 @@ impl Mistake {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The file could not be read.
-    #[error("cannot read {}: {source}{}", path.display(), remedy_of_reading(source))]
+    #[error("cannot read {}: {source}{}", path.display(), remedy_of_opening(path, source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -235,7 +237,7 @@ pub fn import(path: &Path, unit: Option<Unit>) -> Result<Record, ImportError> {
     if let Some(record) = log(path, unit) {
         return record;
     }
-    let text = read_text(path, BYTES_MAX).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
+    let text = text::read(path, BYTES_MAX).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
     imported(path, &text, unit).unwrap_or_else(|| {
         let path = path.to_owned();
         Err(if is_own(&text) { ImportError::Own { path } } else { ImportError::Unknown { path } })
@@ -275,7 +277,7 @@ fn of_log(path: &Path, log: Log, unit: Option<Unit>, from: impl BufRead) -> Resu
 /// # Errors
 /// If it cannot be read.
 pub fn text_of(path: &Path) -> Result<String, FileError> {
-    read_text(path, BYTES_MAX).map_err(|source| FileError::Read { path: path.to_owned(), source })
+    text::read(path, BYTES_MAX).map_err(|source| FileError::Read { path: path.to_owned(), source })
 }
 
 /// Reads a record, or a text of another tool, from the text of this file. JSON in an unknown format is an error of a record.

@@ -34,7 +34,7 @@ const PARSE_BYTES: usize = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file could not be read.
-    #[error("cannot read {}: {source}{}", path.display(), remedy_of_reading(source))]
+    #[error("cannot read {}: {source}{}", path.display(), remedy_of_opening(path, source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -59,6 +59,15 @@ pub enum FileError {
     },
 }
 
+/// The same about a file that the user names: the shell leaves a pattern as it is if no file matches it.
+#[must_use]
+pub fn remedy_of_opening(path: &Path, error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound if is_pattern(path) => "; no file matches this pattern",
+        _ => remedy_of_reading(error),
+    }
+}
+
 /// What to do about an error in reading; empty if its text says that.
 #[must_use]
 pub fn remedy_of_reading(error: &io::Error) -> &'static str {
@@ -68,6 +77,12 @@ pub fn remedy_of_reading(error: &io::Error) -> &'static str {
         io::ErrorKind::IsADirectory => "; name a file in it",
         _ => "",
     }
+}
+
+/// True for a name with wildcards of the shell.
+#[must_use]
+pub fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?', '['])
 }
 
 /// What to do about an error in writing; empty if its text says that.
