@@ -57,8 +57,10 @@ impl Format for Text {
                 return Err(Mistake::new(0, text));
             }
             cells.beyond = beyond[thread];
+            // Without samples, the times are the initial ones.
+            let has_samples = cells.total() > 0;
             let time =
-                |values: &[u64]| i64::try_from(values[thread]).ok().and_then(|value| value.checked_mul(unit.ns()));
+                |values: &[u64]| i64::try_from(values[thread]).ok().filter(|_| has_samples)?.checked_mul(unit.ns());
             let mut figures = Figures {
                 min_ns: time(&least),
                 mean_ns: time(&mean).map(|ns| ns as f64),

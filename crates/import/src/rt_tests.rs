@@ -30,6 +30,14 @@ impl Format for Json {
         let of = |key: &str| file[key].as_str().unwrap_or_default().to_owned();
         // Both keys end with a colon in the files.
         let (command, version) = (of("cmdline:"), of("rt_test_version:"));
+        // Other programs of rt-tests write the same frame with other times.
+        let program = command.split_whitespace().next().unwrap_or_default();
+        if !program.is_empty() && !["cyclictest", "oslat"].iter().any(|known| program.contains(known)) {
+            return Err(Mistake::new(
+                0,
+                format!("it is the result of {program}; only cyclictest and oslat can be read"),
+            ));
+        }
         let threads = file["thread"].as_object().ok_or_else(|| Mistake::new(0, "`thread` is no object"))?;
         let is_oslat = threads.values().any(|thread| thread["freq"].is_number());
         let mut imported = Imported {

@@ -273,6 +273,22 @@ fn the_period_of_cyclictest_is_found_among_combined_options() {
     }
 }
 
+#[test]
+fn other_programs_of_rt_tests_are_refused() {
+    let text = text_of("cyclictest-2.4.json").replacen("cyclictest -q", "./signaltest -q", 1);
+    let expected = "it is the result of ./signaltest; only cyclictest and oslat can be read";
+    assert!(of(&text).unwrap_err().ends_with(expected));
+}
+
+#[test]
+fn a_thread_of_a_histogram_without_samples_has_no_times() {
+    let text = "# Histogram\n000003 000010\t000000\n# Min Latencies: 00003 1000000\n# Avg Latencies: 00003 00000\n\
+                # Max Latencies: 00003 00000\n# Histogram Overflows: 00000 00000\n";
+    let record = of(text).unwrap();
+    let [_, second] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((second.samples, second.min_ns, second.mean_ns, second.max_ns), (Some(0), None, None, None));
+}
+
 /// The last cell also counts all later samples.
 #[test]
 fn samples_in_the_last_cell_have_no_values_if_the_maximum_is_beyond_it() {
