@@ -148,5 +148,8 @@ fn a_bisection_without_its_commits_is_refused() {
     let run = scratch.run(&format!("{bisect} --build true"));
     let errors = run.expect_status(1).stderr();
     assert!(errors.contains("\"a\" is not a commit of the repository in this folder"), "{errors}");
+    let run = scratch.run("lab --bisect a b --kernel /boot/bzImage --binary static --build true");
+    let errors = run.expect_status(64).stderr();
+    assert!(errors.contains("--kernel must be a path in the working tree"), "{errors}");
     assert!(!scratch.path().join("tree").exists());
 }

@@ -43,6 +43,13 @@ pub fn run(options: &Lab, ends: &[String]) -> anyhow::Result<u8> {
     let ([good, bad], [kernel], Some(build)) = (ends, options.kernels.as_slice(), &options.build) else {
         return Err(Usage("--bisect needs one --kernel: the path of the image in the working tree".to_owned()).into());
     };
+    if kernel.is_absolute() {
+        let kernel = kernel.display();
+        return Err(Usage(format!(
+            "--kernel must be a path in the working tree, e.g. arch/x86/boot/bzImage (got {kernel}): each commit has its own image"
+        ))
+        .into());
+    }
     let ends = [git::commit(good)?, git::commit(bad)?];
     if ends[0] == ends[1] || !git::is_ancestor(&ends[0], &ends[1])? {
         return Err(Usage(format!(
@@ -185,6 +192,7 @@ impl Search<'_> {
         self.tried += 1;
         let name = format!("{:02}-{}", self.tried, &commit[..12]);
         let log = self.folder.join(format!("{name}.log"));
+        self.tree.remove_built(self.kernel)?;
         let built = self.build(&log)?;
         if !built.success() {
             return Ok(Tried::Skipped(format!("the build failed ({built}), see {}", log.display())));

@@ -39,6 +39,21 @@ impl Worktree {
     }
 }
 
+impl Worktree {
+    /// Deletes a file unless it is one of git: a build that fails without saying so must not leave that of another commit.
+    pub fn remove_built(&self, file: &Path) -> anyhow::Result<()> {
+        if !self.git(&["ls-files", "--", &file.to_string_lossy()])?.is_empty() {
+            return Ok(());
+        }
+        match fs::remove_file(self.path.join(file)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot delete {}", file.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Drop for Worktree {
     fn drop(&mut self) {
         let path = self.path.to_string_lossy();
@@ -86,4 +101,25 @@ fn git(folder: &Path, words: &[&str]) -> anyhow::Result<String> {
         bail!("git {} failed: {first}", words[0]);
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_built_files_are_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        git(folder.path(), &["init", "--quiet"]).unwrap();
+        for name in ["tracked", "built"] {
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        git(folder.path(), &["add", "tracked"]).unwrap();
+        // Not dropped, because it is no working tree of another one.
+        let tree = std::mem::ManuallyDrop::new(Worktree { path: folder.path().to_owned() });
+        for name in ["tracked", "built", "absent"] {
+            tree.remove_built(Path::new(name)).unwrap();
+        }
+        assert!(folder.path().join("tracked").exists() && !folder.path().join("built").exists());
+    }
 }
