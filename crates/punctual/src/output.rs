@@ -566,8 +566,7 @@ impl Export {
 
     /// Writes the record in the format of the file.
     pub fn write(&self, record: &Record) -> anyhow::Result<()> {
-        let bytes = self.format.record(record);
-        self.write_bytes(&bytes.context("records cannot be written in this format")?)
+        self.write_bytes(&self.format.record(record))
     }
 
     /// Writes a document in the format of the file.

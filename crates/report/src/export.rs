@@ -44,7 +44,7 @@ pub enum Format {
 
 impl Format {
     /// The formats of a record.
-    pub const OF_RECORDS: [Self; 10] = [
+    pub const OF_RECORDS: [Self; 11] = [
         Self::Json,
         Self::Csv,
         Self::Hgrm,
@@ -55,6 +55,7 @@ impl Format {
         Self::Lava,
         Self::Prometheus,
         Self::Sarif,
+        Self::Latex,
     ];
     /// The formats of a campaign.
     pub const OF_CAMPAIGNS: [Self; 3] = [Self::Html, Self::Markdown, Self::JUnit];
@@ -98,11 +99,11 @@ impl Format {
         })
     }
 
-    /// Writes a record in this format; `None` if the format is not one of [`OF_RECORDS`](Self::OF_RECORDS).
+    /// Writes a record in this format.
     #[must_use]
-    pub fn record(self, record: &Record) -> Option<Vec<u8>> {
+    pub fn record(self, record: &Record) -> Vec<u8> {
         let with_series = record.with_published_series();
-        Some(match self {
+        match self {
             Self::Json => file::to_json(record),
             Self::Csv => export::csv(&with_series).into_bytes(),
             Self::Hgrm => export::hgrm(&with_series).into_bytes(),
@@ -113,8 +114,8 @@ impl Format {
             Self::Lava => lava::lava(&with_series).into_bytes(),
             Self::Prometheus => prometheus::prometheus(&with_series).into_bytes(),
             Self::Sarif => sarif::record(record).into_bytes(),
-            Self::Latex => return None,
-        })
+            Self::Latex => table::latex_of_record(record).into_bytes(),
+        }
     }
 
     /// Writes a campaign in this format; `None` if the format is not one of [`OF_CAMPAIGNS`](Self::OF_CAMPAIGNS).

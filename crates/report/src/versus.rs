@@ -343,7 +343,7 @@ fn overlay_table(across: &Across) -> AcrossTable<'_> {
     };
     let names = measures.iter().map(|measure| measure.name().to_owned());
     AcrossTable {
-        name: "All records".to_owned(),
+        name: if across.steps.len() == 1 { "Figures" } else { "All records" }.to_owned(),
         headings: [across.what.clone()].into_iter().chain(names).chain(["threads".to_owned()]).collect(),
         rows: groups.iter().map(row).collect(),
         curves: groups
@@ -358,6 +358,7 @@ fn overlay_table(across: &Across) -> AcrossTable<'_> {
 pub(crate) fn answers(across: &Across) -> Vec<String> {
     let changes = changes(across);
     match changes.is_empty() {
+        true if is_overlay(across) && across.steps.len() == 1 => vec!["One record.".to_owned()],
         true if is_overlay(across) => vec![format!("{} records together.", across.steps.len())],
         true if !is_any_judged(across) => {
             let least =

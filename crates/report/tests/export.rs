@@ -263,7 +263,7 @@ fn sample_campaign() -> Campaign {
 }
 
 fn text(format: Format, record: &Record) -> String {
-    String::from_utf8(format.record(record).expect("a format of records")).unwrap()
+    String::from_utf8(format.record(record)).unwrap()
 }
 
 #[test]
@@ -375,6 +375,9 @@ fn an_imported_record_is_exported_with_its_figures() {
     }
     let page = text(Format::Html, &record);
     assert!(page.contains("no curve, because samples beyond the last cell have no values"));
+    let table = text(Format::Latex, &record);
+    assert!(table.contains("record & median & p99 & max & threads"), "{table}");
+    assert!(table.contains("cyclictest.json & 7.00 us & 33.0 us & 1.03 ms & all-threads"), "{table}");
     let metrics = text(Format::Prometheus, &record);
     for unknown in ["punctual_valid", "punctual_complete", "punctual_missed_total", "duration_seconds", "spikes"] {
         assert!(!metrics.contains(unknown), "{unknown}: {metrics}");
@@ -473,7 +476,7 @@ fn the_suffix_chooses_the_format() {
         assert_eq!(Format::of(Path::new(&path), &Format::OF_RECORDS), Ok(format));
     }
     let refused = Format::of(Path::new("run.xls"), &Format::OF_RECORDS).unwrap_err();
-    let all = ".json, .csv, .hgrm, .hlog, .html, .md, .xml, .lava, .prom or .sarif";
+    let all = ".json, .csv, .hgrm, .hlog, .html, .md, .xml, .lava, .prom, .sarif or .tex";
     assert_eq!(refused, format!("cannot export to run.xls: its name must end in {all}"));
     let refused = Format::of(Path::new("run.prom"), &Format::OF_FINDINGS).unwrap_err();
     assert_eq!(refused, "cannot export to run.prom: its name must end in .html or .sarif");

@@ -228,7 +228,7 @@ pub struct PairInterrupt {
     pub record: RecordOptions,
     /// Also write FILE; its suffix is the format; repeatable.
     ///
-    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom or sarif; `-` prints JSON on standard output.
+    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom, sarif or tex; `-` prints JSON on standard output.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
     /// Output on the terminal.

@@ -22,7 +22,7 @@ pub struct Show {
     pub more: Vec<String>,
     /// Write FILE; its suffix is the format; repeatable.
     ///
-    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom or sarif; for a campaign html, md or xml; for several
+    /// json, csv, hgrm, hlog, html, md, xml (JUnit), lava, prom, sarif or tex; for a campaign html, md or xml; for several
     /// records json, csv, html, md or tex; `-` prints JSON on standard output.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,

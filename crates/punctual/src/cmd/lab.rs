@@ -32,7 +32,8 @@ const SUPPRESSED_MAX: usize = 1 << 20;
 /// The largest file with boot parameters, bytes. The kernel reads 2 KiB.
 const PARAMETERS_MAX: u64 = 64 << 10;
 /// The endings of the other files that runs write: traces, captures and exports.
-const OTHER_ENDINGS: [&str; 10] = ["trace.dat", "pcapng", "csv", "hgrm", "hlog", "md", "xml", "lava", "prom", "sarif"];
+const OTHER_ENDINGS: [&str; 11] =
+    ["trace.dat", "pcapng", "csv", "hgrm", "hlog", "md", "xml", "lava", "prom", "sarif", "tex"];
 /// The largest number of files with one of these endings.
 const OTHERS_MAX: u32 = 1000;
 

@@ -90,7 +90,7 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
         ("measure timer --profile avb-klass-a", "avb-class-a"),
         (
             "measure timer --export result.xls",
-            "must end in .json, .csv, .hgrm, .hlog, .html, .md, .xml, .lava, .prom or .sarif",
+            "must end in .json, .csv, .hgrm, .hlog, .html, .md, .xml, .lava, .prom, .sarif or .tex",
         ),
         ("check --export findings.xml", "must end in .html or .sarif"),
         ("check --explain cpu.govenor", "there is no finding cpu.govenor: did you mean cpu.governor?"),

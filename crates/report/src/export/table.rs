@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use analysis::versus::{self, Records};
 use record::{
-    Versus,
+    Record, Versus,
     versus::{Across, Measure, MeasureEffect, VersusGroup},
     visible::one_line,
 };
@@ -90,6 +91,17 @@ pub(super) fn across_latex(of: &Across) -> String {
         let _ = writeln!(out, "% {}", one_line(&note));
     }
     out
+}
+
+/// The table of one record, as of several ones that are shown together.
+pub(super) fn latex_of_record(record: &Record) -> String {
+    let name = match &record.published {
+        Some(published) => published.name.clone(),
+        None => record.machine.hostname.clone().unwrap_or_else(|| "this machine".to_owned()),
+    };
+    let mut side = Records::default();
+    side.add(name.clone(), record);
+    across_latex(&versus::overlay(&[(name, side)]))
 }
 
 /// A table whose first and last columns are words.
