@@ -100,15 +100,18 @@ pub fn overlay(sides: &[(String, Records)]) -> Across {
 
 /// The medians of the rounds of a group.
 fn medians(group: &Group) -> AcrossGroup {
-    let of = |measure: Measure| {
-        let values = group.rounds.iter().filter_map(|round| round.values.get(&measure).copied());
-        Some((measure, median(values.collect())?))
-    };
+    let of = |measure: Measure| Some((measure, level(group, measure)?));
     AcrossGroup {
         conditions: group.conditions.clone(),
         medians: Measure::ALL.into_iter().filter_map(of).collect(),
         histogram: group.histogram.clone(),
+        beyond: group.beyond,
     }
+}
+
+/// The median of the rounds; `None` if it is unknown, such as above the last cell of imported histograms.
+fn level(group: &Group, measure: Measure) -> Option<f64> {
+    median(group.rounds.iter().filter_map(|round| round.value(measure)).collect()).filter(|median| median.is_finite())
 }
 
 /// Compares two sides as one of so many comparisons, whose intervals are right together.
@@ -125,10 +128,11 @@ fn one_of(comparisons: usize, a: &Records, b: &Records, least_ratio: f64) -> Ver
     }
     let left = b.groups.iter().filter(|group| !pairs.iter().any(|(_, other)| std::ptr::eq(*other, *group)));
     alone.extend(left.map(|group| name_of(&group.conditions)));
+    let same_tools = a.tools() == b.tools();
     let tests: usize =
-        pairs.iter().map(|(a, b)| Measure::ALL.into_iter().filter(|&m| is_judged(a, b, m)).count()).sum();
+        pairs.iter().map(|(a, b)| Measure::ALL.into_iter().filter(|&m| is_judged(a, b, m, same_tools)).count()).sum();
     let mut shift = Shift::new(ALPHA / (tests * comparisons).max(1) as f64, least_ratio);
-    let groups: Vec<VersusGroup> = pairs.iter().map(|(a, b)| compared(a, b, order, &mut shift)).collect();
+    let groups: Vec<VersusGroup> = pairs.iter().map(|(a, b)| compared(a, b, order, same_tools, &mut shift)).collect();
     let loads: Vec<[Option<Vec<String>>; 2]> =
         pairs.iter().map(|(a, b)| [a, b].map(|group| group.conditions.loads.clone())).collect();
     Versus {
@@ -194,15 +198,51 @@ fn order(a: &Records, b: &Records) -> RoundOrder {
 }
 
 /// True if the figure of these groups is judged.
-fn is_judged(a: &Group, b: &Group, measure: Measure) -> bool {
+fn is_judged(a: &Group, b: &Group, measure: Measure, same_tools: bool) -> bool {
     let has = |group: &Group| group.rounds.iter().any(|round| round.values.contains_key(&measure));
-    has(a) && has(b) && why_not(a, b, measure).is_empty()
+    has(a) && has(b) && why_not(a, b, measure, same_tools).is_empty()
+}
+
+/// True if a round has this percentile above its known values. Without these rounds, the others would look better than all.
+fn is_beyond(group: &Group, measure: Measure) -> bool {
+    group.rounds.iter().any(|round| round.value(measure) == Some(f64::INFINITY))
+}
+
+/// True if threads of these roles measure the same time. That of an interrupt or of a thread of the kernel is a part of the
+/// time until a program runs.
+fn is_same_time(a: &str, b: &str) -> bool {
+    let is_program =
+        |role: &str| !["timerlat/irq", "timerlat/thread", "timerlat/all", "irq", "sirq", "kernel"].contains(&role);
+    match (a, b) {
+        ("", role) | (role, "") => is_program(role),
+        _ => a == b,
+    }
 }
 
 /// Why a figure that both groups have is not judged; empty if it is.
-fn why_not(a: &Group, b: &Group, measure: Measure) -> String {
+fn why_not(a: &Group, b: &Group, measure: Measure, same_tools: bool) -> String {
     let samples = |group: &Group| median(group.rounds.iter().filter_map(|round| Some(round.samples? as f64)).collect());
     let depends_on_samples = matches!(measure, Measure::Max | Measure::Jitter);
+    if !is_same_time(&a.conditions.role, &b.conditions.role) {
+        let name = |group: &Group| {
+            if group.conditions.role.is_empty() { "a wake-up".to_owned() } else { group.conditions.role.clone() }
+        };
+        return format!("{} and {} are different times", name(a), name(b));
+    }
+    if is_beyond(a, measure) || is_beyond(b, measure) {
+        return "some rounds have it beyond the last cell of their histogram".to_owned();
+    }
+    let is_percentile = !matches!(measure, Measure::Max | Measure::Jitter | Measure::Missed);
+    if is_percentile && !same_tools && a.conditions.probe == "noise" {
+        return "the tools count gaps from different lengths on".to_owned();
+    }
+    let resolution_ns = a.resolution_ns(measure).max(b.resolution_ns(measure));
+    let difference_ns = level(a, measure).zip(level(b, measure)).map_or(0.0, |(a, b)| (a - b).abs());
+    // Values of a histogram are above the ends of cells by at most 0.1 %.
+    if measure != Measure::Missed && difference_ns > 0.0 && difference_ns <= resolution_ns * 1.02 {
+        let resolution = crate::format_ns(crate::rounded_ns((resolution_ns / 100.0).round() * 100.0));
+        return format!("the difference is within the resolution of a side, {resolution}");
+    }
     match (samples(a), samples(b)) {
         (Some(a), Some(b)) if depends_on_samples && a.max(b) > SAMPLES_RATIO * a.min(b) => {
             "the rounds of one side are longer, which finds larger ones".to_owned()
@@ -211,8 +251,11 @@ fn why_not(a: &Group, b: &Group, measure: Measure) -> String {
     }
 }
 
-fn compared(a: &Group, b: &Group, order: RoundOrder, shift: &mut Shift) -> VersusGroup {
-    let of = |measure: Measure| Some((measure, effect(a, b, measure, order, shift)?));
+fn compared(a: &Group, b: &Group, order: RoundOrder, same_tools: bool, shift: &mut Shift) -> VersusGroup {
+    let of = |measure: Measure| {
+        let why_not = why_not(a, b, measure, same_tools);
+        Some((measure, effect(a, b, measure, order, why_not, shift)?))
+    };
     let effects: BTreeMap<Measure, MeasureEffect> = Measure::ALL.into_iter().filter_map(of).collect();
     let judged = effects.values().filter(|effect| effect.why_not.is_empty());
     let changes: Vec<Change> = judged.map(|effect| effect.change).collect();
@@ -225,19 +268,39 @@ fn compared(a: &Group, b: &Group, order: RoundOrder, shift: &mut Shift) -> Versu
         percentiles: percentiles(a, b, order),
         histogram_a: a.histogram.clone(),
         histogram_b: b.histogram.clone(),
+        beyond_a: a.beyond,
+        beyond_b: b.beyond,
         change: Change::of_all(&changes),
         effects,
     }
 }
 
 /// The effect on one figure; `None` if a side does not have it.
-fn effect(a: &Group, b: &Group, measure: Measure, order: RoundOrder, shift: &mut Shift) -> Option<MeasureEffect> {
+fn effect(
+    a: &Group,
+    b: &Group,
+    measure: Measure,
+    order: RoundOrder,
+    why_not: String,
+    shift: &mut Shift,
+) -> Option<MeasureEffect> {
     let values = |group: &Group| -> Vec<f64> {
         group.rounds.iter().filter_map(|round| round.values.get(&measure).copied()).collect()
     };
-    let (a_level, b_level) = (median(values(a))?, median(values(b))?);
+    let (a_level, b_level) = (level(a, measure)?, level(b, measure)?);
     let all_scaled =
         |group: &Group| -> Vec<f64> { values(group).into_iter().map(|value| scaled(measure, value)).collect() };
+    if is_beyond(a, measure) || is_beyond(b, measure) {
+        let change = Change::NotComparable;
+        return Some(MeasureEffect {
+            a: a_level,
+            b: b_level,
+            estimate: (scaled(measure, b_level) - scaled(measure, a_level)).exp(),
+            change,
+            why_not,
+            ..MeasureEffect::default()
+        });
+    }
     let (ours, theirs) = (all_scaled(a), all_scaled(b));
     let order = time_order(order, a, b, ours.len(), theirs.len());
     let found = shift.between(&ours, &theirs, order)?;
@@ -253,9 +316,8 @@ fn effect(a: &Group, b: &Group, measure: Measure, order: RoundOrder, shift: &mut
         () if found.high < 0.0 && is_worth => Change::Better,
         () => Change::NoDifference,
     };
-    let why_not = why_not(a, b, measure);
     let rounds_needed =
-        if why_not.is_empty() && measure != Measure::Missed { shift.needed(&ours, &theirs) } else { None };
+        if why_not.is_empty() && measure != Measure::Missed { shift.needed(&ours, &theirs, found) } else { None };
     Some(MeasureEffect {
         a: a_level,
         b: b_level,
@@ -284,7 +346,11 @@ fn percentiles(a: &Group, b: &Group, order: RoundOrder) -> Vec<PercentileRatio> 
     let values = |group: &Group, index: usize| -> Vec<f64> {
         group.rounds.iter().filter_map(|round: &Round| Some(shift::logarithm(round.percentiles[index]?))).collect()
     };
+    let is_known = |percent: f64| [a, b].iter().all(|group| group.rounds.iter().all(|round| !round.is_beyond(percent)));
     let ratio = |(index, &percent): (usize, &f64)| {
+        if !is_known(percent) {
+            return None;
+        }
         let (ours, theirs) = (values(a, index), values(b, index));
         let found = shift.between(&ours, &theirs, time_order(order, a, b, ours.len(), theirs.len()))?;
         let end = |value: f64| value.is_finite().then(|| value.exp());
@@ -345,6 +411,93 @@ mod tests {
         assert!((found.estimate - 0.2).abs() < 1e-9);
         assert!((found.low - 0.0524).abs() < 1e-4 && (found.high - 0.3339).abs() < 1e-4, "{found:?}");
         assert_eq!(passes(&side(0, 0), &side(1, 1)), None);
+    }
+
+    /// Rounds of another tool: 10 000 samples each. `beyond` of them are above the last cell, the others are 5 us.
+    fn rounds(role: &str, beyond: &[u64]) -> Records {
+        let mut side = Records::default();
+        for (round, beyond) in beyond.iter().enumerate() {
+            let mut histogram = record::Histogram::default();
+            histogram.add(5_000, 10_000 - beyond);
+            let figures = Figures {
+                probe: record::TIMER.to_owned(),
+                role: role.to_owned(),
+                samples: Some(10_000),
+                max_ns: Some(4_900),
+                histogram: Some(histogram),
+                ..Figures::default()
+            };
+            let published = record::Published { figures: vec![figures], ..record::Published::default() };
+            let record = record::Record { published: Some(published), ..record::Record::default() };
+            side.add(format!("{round}"), &record);
+        }
+        side
+    }
+
+    #[test]
+    fn percentiles_below_the_last_cell_are_compared_and_those_beyond_it_are_not_judged() {
+        let found = versus(&rounds("", &[0; 8]), &rounds("", &[0, 0, 0, 0, 0, 50, 50, 50]), 0.2);
+        let effects = &found.groups[0].effects;
+        assert_eq!((effects[&Measure::P99].b, effects[&Measure::P99].why_not.as_str()), (4_900.0, ""));
+        assert!(effects[&Measure::P999].why_not.contains("beyond the last cell"), "{:?}", effects[&Measure::P999]);
+        assert_eq!((found.groups[0].beyond_a, found.groups[0].beyond_b), (0, 150));
+        assert!(found.groups[0].percentiles.iter().all(|ratio| ratio.percent <= 99.0));
+        let mostly = versus(&rounds("", &[0; 8]), &rounds("", &[50; 8]), 0.2);
+        assert!(!mostly.groups[0].effects.contains_key(&Measure::P999), "most of the rounds do not know it");
+        let together = overlay(&[("a".to_owned(), rounds("", &[50]))]);
+        let group = &together.steps[0].groups[0];
+        assert_eq!(
+            (group.medians.contains_key(&Measure::P99), group.medians.contains_key(&Measure::P999)),
+            (true, false)
+        );
+    }
+
+    /// Values of 1 us, 2 us and so on are counted as the ends of their cells.
+    #[test]
+    fn a_difference_of_one_cell_is_not_judged() {
+        let of = |value_ns: i64| {
+            let mut side = rounds("", &[0; 8]);
+            let group = &mut side.groups[0];
+            group.histogram.add(value_ns - 1_000, 1);
+            group.histogram.add(value_ns, 1);
+            group.rounds.iter_mut().for_each(|round| _ = round.values.insert(Measure::P99, value_ns as f64));
+            side
+        };
+        let change = |a: i64, b: i64| versus(&of(a), &of(b), 0.2).groups[0].effects[&Measure::P99].clone();
+        assert!(
+            change(7_999, 6_999).why_not.contains("within the resolution of a side, "),
+            "{:?}",
+            change(7_999, 6_999)
+        );
+        assert_eq!(change(7_999, 5_999).change, Change::Better);
+        assert_eq!((change(7_999, 7_999).change, change(7_999, 7_999).why_not.as_str()), (Change::NoDifference, ""));
+    }
+
+    #[test]
+    fn gaps_of_two_tools_are_compared_by_the_longest() {
+        let of = |tool: &str| {
+            let mut side = rounds("", &[0; 8]);
+            side.groups[0].conditions.probe = "noise".to_owned();
+            side.conditions.insert("tool", [tool.to_owned()].into());
+            side
+        };
+        let why_not = |a: &str, b: &str, measure: Measure| {
+            versus(&of(a), &of(b), 0.2).groups[0].effects[&measure].why_not.clone()
+        };
+        assert!(why_not("oslat 2.4", "hwlatdetect", Measure::P99).contains("from different lengths"));
+        assert_eq!(why_not("oslat 2.4", "hwlatdetect", Measure::Max), "");
+        assert_eq!(why_not("oslat 2.4", "oslat 2.10", Measure::P99), "");
+    }
+
+    #[test]
+    fn different_times_are_not_judged() {
+        for (a, b, is_judged) in
+            [("", "timerlat/user", true), ("", "timerlat/thread", false), ("irq", "", false), ("base", "servo", false)]
+        {
+            let found = versus(&rounds(a, &[0; 8]), &rounds(b, &[0; 8]), 0.2);
+            let expected = if is_judged { Change::NoDifference } else { Change::NotComparable };
+            assert_eq!(found.change, expected, "{a:?} {b:?}");
+        }
     }
 
     #[test]

@@ -156,7 +156,13 @@ impl Histogram {
     /// The same, `None` if it must be the largest value, so that it says nothing of its own.
     #[must_use]
     pub fn percentile_below_max(&self, percent: f64) -> Option<i64> {
-        self.percentile(percent).filter(|_| rank(self.total, percent) < self.total)
+        self.percentile_below_max_among(self.total, percent)
+    }
+
+    /// [`Self::percentile_among`], `None` if it must be the largest of the `total` values.
+    #[must_use]
+    pub fn percentile_below_max_among(&self, total: u64, percent: f64) -> Option<i64> {
+        self.percentile_among(total, percent).filter(|_| rank(total, percent) < total)
     }
 
     /// Number of counted values above `limit_ns`, with the precision of the buckets: a bucket that contains the limit

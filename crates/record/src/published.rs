@@ -191,12 +191,18 @@ impl Figures {
         }
     }
 
+    /// The histogram, and the number of samples above its last cell, whose values are unknown. `None` without any value.
+    #[must_use]
+    pub fn samples_with_beyond(&self) -> Option<(&Histogram, u64)> {
+        let histogram = self.histogram.as_ref().filter(|histogram| !histogram.is_empty())?;
+        Some((histogram, self.samples.unwrap_or_default().saturating_sub(histogram.total())))
+    }
+
     /// The histogram, if it has all samples. One that lacks those beyond its last cell gives too low percentiles, and a
     /// curve that ends too low.
     #[must_use]
     pub fn whole_histogram(&self) -> Option<&Histogram> {
-        let has_all = |histogram: &&Histogram| self.samples.is_none_or(|samples| samples <= histogram.total());
-        self.histogram.as_ref().filter(|histogram| !histogram.is_empty()).filter(has_all)
+        self.samples_with_beyond().filter(|(_, beyond)| *beyond == 0).map(|(histogram, _)| histogram)
     }
 }
 

@@ -100,9 +100,12 @@ pub struct AcrossGroup {
     pub conditions: Figures,
     /// Medians of the rounds, ns or a share.
     pub medians: BTreeMap<Measure, f64>,
-    /// All samples; empty if unknown.
+    /// The samples with known values; empty if unknown.
     #[serde(default)]
     pub histogram: Histogram,
+    /// Number of further samples, which are above those of the histogram: imported histograms have a last cell.
+    #[serde(default, skip_serializing_if = "crate::count::is_zero")]
+    pub beyond: u64,
 }
 
 /// One side.
@@ -187,10 +190,16 @@ pub struct VersusGroup {
     pub effects: BTreeMap<Measure, MeasureEffect>,
     /// Ratios of percentiles, from low to high ones. Each interval alone is right in 95 % of cases.
     pub percentiles: Vec<PercentileRatio>,
-    /// All samples of the first side; empty if unknown.
+    /// The samples of the first side with known values; empty if unknown.
     pub histogram_a: Histogram,
-    /// All samples of the second side; empty if unknown.
+    /// The samples of the second side with known values; empty if unknown.
     pub histogram_b: Histogram,
+    /// Number of further samples of the first side, above those of its histogram: imported histograms have a last cell.
+    #[serde(default, skip_serializing_if = "crate::count::is_zero")]
+    pub beyond_a: u64,
+    /// Number of further samples of the second side, above those of its histogram.
+    #[serde(default, skip_serializing_if = "crate::count::is_zero")]
+    pub beyond_b: u64,
     /// The judgement on all figures.
     pub change: Change,
 }

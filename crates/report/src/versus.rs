@@ -69,7 +69,10 @@ pub(crate) fn answer(versus: &Versus) -> Answer {
                         counted(side.left_out.len() as u64, "record")
                     )
                 }
-                None => "A and B have no figure in common.".to_owned(),
+                None if versus.groups.iter().all(|group| group.effects.is_empty()) => {
+                    "A and B have no figure in common.".to_owned()
+                }
+                None => "No figure that A and B have in common can be judged.".to_owned(),
             }
         }
     };
@@ -243,12 +246,38 @@ fn needed(versus: &Versus) -> Option<String> {
     })
 }
 
+/// The samples of a curve.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Samples<'a> {
+    /// The samples with known values.
+    pub histogram: &'a Histogram,
+    /// Number of samples above them.
+    pub beyond: u64,
+}
+
+impl<'a> Samples<'a> {
+    /// The samples of a histogram that has all of them.
+    pub fn whole(histogram: &'a Histogram) -> Self {
+        Self { histogram, beyond: 0 }
+    }
+
+    /// The samples of a group; `None` if no value is known.
+    pub fn of(histogram: &'a Histogram, beyond: u64) -> Option<Self> {
+        (!histogram.is_empty()).then_some(Self { histogram, beyond })
+    }
+
+    /// Number of all of them.
+    pub fn total(self) -> u64 {
+        self.histogram.total().saturating_add(self.beyond)
+    }
+}
+
 /// The table of a group across the values of a condition.
 pub(crate) struct AcrossTable<'a> {
     /// Name of the group.
     pub name: String,
     /// The samples of each value that has some.
-    pub curves: Vec<(String, &'a Histogram)>,
+    pub curves: Vec<(String, Samples<'a>)>,
     pub headings: Vec<String>,
     /// The value, the number of rounds, medians, and the judgement.
     pub rows: Vec<(Vec<String>, Ink)>,
@@ -269,14 +298,14 @@ pub(crate) fn across(across: &Across) -> Vec<AcrossTable<'_>> {
     names.into_iter().map(|name| across_table(across, name)).collect()
 }
 
-fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
+fn across_table<'of>(across: &'of Across, name: String) -> AcrossTable<'of> {
     let is_group = |group: &&AcrossGroup| compare::name(&group.conditions) == name;
     let group = |step: &AcrossStep| step.groups.iter().find(is_group).cloned();
-    let samples = across
-        .steps
-        .iter()
-        .filter_map(|step| Some((step.value.clone(), &step.groups.iter().find(is_group)?.histogram)));
-    let curves = samples.filter(|(_, histogram)| !histogram.is_empty()).collect();
+    let samples = |step: &'of AcrossStep| {
+        let group = step.groups.iter().find(is_group)?;
+        Some((step.value.clone(), Samples::of(&group.histogram, group.beyond)?))
+    };
+    let curves = across.steps.iter().filter_map(samples).collect();
     let has = |measure: &Measure| {
         across.steps.iter().any(|step| group(step).is_some_and(|group| group.medians.contains_key(measure)))
     };
@@ -348,8 +377,7 @@ fn overlay_table(across: &Across) -> AcrossTable<'_> {
         rows: groups.iter().map(row).collect(),
         curves: groups
             .iter()
-            .filter(|(_, group)| !group.histogram.is_empty())
-            .map(|(name, group)| (name.clone(), &group.histogram))
+            .filter_map(|(name, group)| Some((name.clone(), Samples::of(&group.histogram, group.beyond)?)))
             .collect(),
     }
 }
@@ -455,7 +483,11 @@ pub(crate) fn rows(group: &VersusGroup) -> Vec<Row> {
             measure.name().to_owned(),
             value(effect.a),
             value(effect.b),
-            ratio(measure, effect.estimate),
+            if measure == Measure::Missed && is_mostly_none(effect) {
+                "-".to_owned()
+            } else {
+                ratio(measure, effect.estimate)
+            },
             interval(measure, effect),
             result.to_owned(),
         ];
@@ -472,11 +504,26 @@ pub(crate) fn remarks(group: &VersusGroup) -> Vec<String> {
     let raised: Vec<&str> = group.effects.iter().filter(is_raised).map(|(measure, _)| measure.name()).collect();
     let raised =
         (!raised.is_empty()).then(|| format!("Times below 1 us count as 1 us in B / A: {}.", raised.join(", ")));
-    not_judged(group).into_iter().chain(raised).collect()
+    let none_in_most = group.effects.get(&Measure::Missed).filter(|effect| is_mostly_none(effect)).map(|_| {
+        "missed: 0 in most rounds of both sides, so B / A is left out; the interval contains the other rounds."
+            .to_owned()
+    });
+    not_judged(group).into_iter().chain(raised).chain(none_in_most).collect()
+}
+
+/// True if the median rounds of both sides missed nothing, and no difference is shown, although some rounds missed something.
+fn is_mostly_none(missed: &MeasureEffect) -> bool {
+    let is_shown = matches!(missed.change, Change::Better | Change::Worse);
+    let ends = [Some(missed.estimate), missed.low, missed.high];
+    !is_shown && missed.a == 0.0 && missed.b == 0.0 && ends.into_iter().flatten().any(|end| end != 0.0)
 }
 
 /// Reasons why figures of a group are not judged, each once.
 fn not_judged(group: &VersusGroup) -> Vec<String> {
+    let list = |names: Vec<&str>| match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    };
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for (measure, effect) in group.effects.iter().filter(|(_, effect)| !effect.why_not.is_empty()) {
         match reasons.iter_mut().find(|(reason, _)| *reason == effect.why_not) {
@@ -484,10 +531,7 @@ fn not_judged(group: &VersusGroup) -> Vec<String> {
             None => reasons.push((effect.why_not.clone(), vec![measure.name()])),
         }
     }
-    reasons
-        .into_iter()
-        .map(|(reason, names)| format!("Not judged: {}, because {reason}.", names.join(" and ")))
-        .collect()
+    reasons.into_iter().map(|(reason, names)| format!("Not judged: {}, because {reason}.", list(names))).collect()
 }
 
 /// The name of a group: that of both sides if they differ.
@@ -628,6 +672,30 @@ mod tests {
             "{}",
             answer(&of(3)).sentence
         );
+    }
+
+    #[test]
+    fn a_share_is_not_named_beside_two_zeros() {
+        let none =
+            MeasureEffect { a: 0.0, b: 0.0, low: Some(0.0), high: Some(0.001), ..effect(0.0005, Change::NoDifference) };
+        let of = versus(&[(Measure::Missed, none.clone())]);
+        assert_eq!(rows(&of.groups[0])[0].cells[1..5], ["0", "0", "-", "0 to +0.100 %"]);
+        assert!(remarks(&of.groups[0])[0].starts_with("missed: 0 in most rounds of both sides"));
+        let shown = versus(&[(Measure::Missed, MeasureEffect { b: 0.0005, ..none })]);
+        assert_eq!(rows(&shown.groups[0])[0].cells[3], "+0.050 %");
+        assert_eq!(remarks(&shown.groups[0]), [""; 0]);
+    }
+
+    #[test]
+    fn figures_that_are_not_judged_are_named() {
+        let why_not = "they differ".to_owned();
+        let one = MeasureEffect { why_not, ..effect(1.0, Change::NoDifference) };
+        let mut of = versus(&[(Measure::Median, one.clone()), (Measure::P99, one.clone()), (Measure::Max, one)]);
+        assert_eq!(remarks(&of.groups[0]), ["Not judged: median, p99 and max, because they differ."]);
+        of.change = Change::NotComparable;
+        assert_eq!(answer(&of).sentence, "No figure that A and B have in common can be judged.");
+        of.groups[0].effects.clear();
+        assert_eq!(answer(&of).sentence, "A and B have no figure in common.");
     }
 
     #[test]

@@ -57,7 +57,12 @@ fn draws_a_curve_per_other_histogram() {
     assert_eq!((others, all), (1, 2));
     assert!(chart.contains("data-n=\"vim3l-evl: idle\"") && chart.contains(":8999\""), "{chart}");
     let published = analysis::find_reference("vim3l-evl").unwrap();
-    assert_eq!(curves(&published).0, 4, "one curve per published histogram");
+    let page = render(&published);
+    for chart in ["curves-published", "exceedance-published"] {
+        let chart = page.split(&format!("data-chart=\"{chart}\"")).nth(1).unwrap().split("</svg>").next().unwrap();
+        assert_eq!(chart.matches("<path class=\"line ").count(), 4, "one curve per published histogram");
+    }
+    assert!(page.contains("</svg>idle, CPU 3</li>") && !page.contains("Grey curves"), "a key of the curves");
     assert_eq!(curves(&Record { against: Vec::new(), ..run() }).0, 0);
 }
 

@@ -374,7 +374,9 @@ fn an_imported_record_is_exported_with_its_figures() {
         parts.iter().for_each(|part| assert!(text.contains(part), "{format:?}: {part:?} in {text}"));
     }
     let page = text(Format::Html, &record);
-    assert!(page.contains("no curve, because samples beyond the last cell have no values"));
+    assert!(page.contains("A dot ends a curve before its largest values"));
+    assert!(page.contains("data-n=\"thread-0, CPU 0\"") && page.contains("<circle class=\"dots h1"));
+    assert!(!page.contains("Grey curves"), "they are of this record");
     let table = text(Format::Latex, &record);
     assert!(table.contains("record & median & p99 & max & threads"), "{table}");
     assert!(table.contains("cyclictest.json & 7.00 us & 33.0 us & 1.03 ms & all-threads"), "{table}");

@@ -18,8 +18,10 @@ pub fn figures(record: &Record) -> Vec<Figures> {
 /// The figures of a group of threads, and what they come from.
 pub struct Group {
     pub figures: Figures,
-    /// All samples; empty if unknown.
+    /// The samples with known values; empty if unknown.
     pub histogram: Histogram,
+    /// Number of samples above those of the histogram.
+    pub beyond: u64,
     /// Answers, interrupts or frames that never came.
     pub lost: u64,
 }
@@ -27,8 +29,9 @@ pub struct Group {
 impl Group {
     /// Figures without series.
     fn of(figures: Figures) -> Self {
-        let histogram = figures.whole_histogram().cloned().unwrap_or_default();
-        Self { figures, histogram, lost: 0 }
+        let samples = figures.samples_with_beyond().map(|(histogram, beyond)| (histogram.clone(), beyond));
+        let (histogram, beyond) = samples.unwrap_or_default();
+        Self { figures, histogram, beyond, lost: 0 }
     }
 }
 
@@ -142,7 +145,7 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group
         late: all.iter().filter_map(|series| Some(series.kind.talker()?.late)).reduce(|a, b| a + b),
         ..conditions
     };
-    Group { figures, histogram: sum.corrected, lost: all.iter().map(|series| lost(&series.kind)).sum() }
+    Group { figures, histogram: sum.corrected, beyond: 0, lost: all.iter().map(|series| lost(&series.kind)).sum() }
 }
 
 /// Answers or interrupts that never came.

@@ -91,18 +91,22 @@ impl Shift {
     /// The number of rounds of each side that show the least difference in 95 of 100 cases, if rounds vary as these do;
     /// `None` if it is larger than 200, or if there are too few rounds to know how they vary.
     ///
+    /// If the interval of `found` contains that difference, the known rounds did not decide about it, so more are needed.
+    ///
     /// Comparisons of so many rounds are simulated with the deviations of the known ones from the median of their side. As
     /// few rounds show too small deviations, they are enlarged to the upper end of their interval (one-sided, 90 %).
     /// `n` rounds do not show what happens in fewer than one of `n`, so one in `n + 1` is ten times as late as the others
     /// (Laplace's rule of succession).
-    pub fn needed(&mut self, a: &[f64], b: &[f64]) -> Option<u32> {
+    pub fn needed(&mut self, a: &[f64], b: &[f64], found: Shifted) -> Option<u32> {
         let mut deviations: Vec<f64> = [a, b].into_iter().flat_map(deviations).collect();
         let freedom = deviations.len().checked_sub(2).filter(|&freedom| freedom >= LEAST_FREEDOM)?;
         let factor = enlargement(freedom as f64);
         deviations.iter_mut().for_each(|deviation| *deviation *= factor);
         deviations.push(TEN_TIMES);
         let by = Some(self.least_ratio.ln_1p()).filter(|&by| by > 0.0)?;
-        let least = self.least();
+        let is_decided = -by < found.low && found.high < by;
+        let used = if is_decided { 0 } else { u32::try_from(a.len().max(b.len())).ok()? };
+        let least = self.least().max(used.saturating_add(1));
         SIZES.into_iter().filter(|&size| size >= least).find(|&size| self.is_shown(&deviations, by, size))
     }
 
@@ -157,12 +161,15 @@ mod tests {
     #[test]
     fn rounds_that_vary_more_need_more_rounds() {
         let side = |spread: f64| -> Vec<f64> { (0..10).map(|i| 10.0 + spread * f64::from(i % 5)).collect() };
-        let needed = |spread: f64| Shift::new(0.01, 0.2).needed(&side(spread), &side(spread));
+        let none = Shifted { estimate: 0.0, low: 0.0, high: 0.0 };
+        let needed = |spread: f64| Shift::new(0.01, 0.2).needed(&side(spread), &side(spread), none);
         assert_eq!(needed(0.0), Some(15), "rounds that did not vary may do so rarely");
         let (some, more) = (needed(0.05).unwrap(), needed(0.1).unwrap());
         assert!(15 < some && some < more, "{some} {more}");
         assert_eq!(needed(5.0), None, "more than 200");
-        assert_eq!(Shift::new(0.01, 0.2).needed(&[1.0], &[2.0]), None, "nothing is known about single rounds");
+        assert_eq!(Shift::new(0.01, 0.2).needed(&[1.0], &[2.0], none), None, "nothing is known about single rounds");
+        let (many, vague) = (side(0.0).repeat(2), Shifted { high: 0.3, ..none });
+        assert_eq!(Shift::new(0.01, 0.2).needed(&many, &many, vague), Some(22), "more than the 20 that did not decide");
     }
 
     #[test]

@@ -39,8 +39,12 @@ pub struct Group {
     pub conditions: Figures,
     /// In the order of time.
     pub rounds: Vec<Round>,
-    /// The samples of all rounds; empty if those of a round are unknown.
+    /// The samples of all rounds with known values; empty if those of a round are unknown.
     pub histogram: Histogram,
+    /// Number of samples above those of the histogram.
+    pub beyond: u64,
+    /// True if the figures of a round were published, or are those of another tool.
+    pub is_published: bool,
 }
 
 /// The figures of a group in one record.
@@ -52,6 +56,8 @@ pub struct Round {
     pub values: BTreeMap<Measure, f64>,
     /// Those of [`PERCENTILES`], ns; `None` if there are too few samples, or if the samples are unknown.
     pub percentiles: [Option<f64>; PERCENTILES.len()],
+    /// All percentiles above this one are larger than the known values; `None` if all values are known.
+    pub beyond_from: Option<f64>,
 }
 
 impl Records {
@@ -90,15 +96,23 @@ impl Records {
                     &mut self.groups[last]
                 }
             };
+            group.is_published |= record.published.is_some();
             let is_unknown = !group.rounds.is_empty() && group.histogram.is_empty();
             if measured.histogram.is_empty() {
-                group.histogram = Histogram::default();
+                (group.histogram, group.beyond) = Default::default();
             } else if !is_unknown {
                 group.histogram.merge(&measured.histogram);
+                group.beyond = group.beyond.saturating_add(measured.beyond);
             }
             let at = group.rounds.partition_point(|earlier| earlier.started_at <= round.started_at);
             group.rounds.insert(at, round);
         }
+    }
+
+    /// The programs that measured, without their versions.
+    pub(super) fn tools(&self) -> BTreeSet<&str> {
+        let tools = self.conditions.get("tool").into_iter().flatten();
+        tools.map(|tool| tool.split(' ').next().unwrap_or_default()).collect()
     }
 
     /// Number of records.
@@ -126,10 +140,30 @@ impl Records {
     }
 }
 
+impl Group {
+    /// The resolution of a figure, ns: the width of the cells of a published histogram, or 1 us if all values are whole ones.
+    /// 0 if it is fine.
+    pub fn resolution_ns(&self, measure: Measure) -> f64 {
+        const US: f64 = 1_000.0;
+        if !self.is_published {
+            return 0.0;
+        }
+        let mut values = self.rounds.iter().filter_map(|round| round.values.get(&measure));
+        let whole = if values.all(|value| value % US == 0.0) { US } else { 0.0 };
+        let cells: Vec<i64> = self.histogram.iter().map(|(value_ns, _)| value_ns).collect();
+        let narrowest = cells.windows(2).map(|pair| pair[1] - pair[0]).min().filter(|_| percent(measure).is_some());
+        narrowest.map_or(whole, |ns| whole.max(ns as f64))
+    }
+}
+
 impl Round {
     fn of(measured: &compare::Group, record: &Record) -> Self {
-        let compare::Group { figures, histogram, lost } = measured;
-        let percentile = |percent: f64| histogram.percentile_below_max(percent).map(|ns| ns as f64);
+        let compare::Group { figures, histogram, beyond, lost } = measured;
+        let total = histogram.total().saturating_add(*beyond);
+        let most_ns = figures.max_ns.unwrap_or(i64::MAX);
+        // Values of a histogram are the upper ends of its cells, which can be above the exact maximum.
+        let percentile =
+            |percent: f64| histogram.percentile_below_max_among(total, percent).map(|ns| ns.min(most_ns) as f64);
         let time = |ns: Option<i64>| ns.map(|ns| ns as f64);
         let absent = figures.missed.map(|missed| missed.saturating_add(*lost));
         let missed = figures.samples.zip(absent).filter(|(samples, absent)| samples + absent > 0);
@@ -147,7 +181,30 @@ impl Round {
             samples: figures.samples,
             values: values.into_iter().filter_map(|(measure, value)| Some((measure, value?))).collect(),
             percentiles: PERCENTILES.map(percentile),
+            beyond_from: (*beyond > 0).then(|| 100.0 * histogram.total() as f64 / total as f64),
         }
+    }
+
+    /// True if this percentile is larger than all known values of the round.
+    pub fn is_beyond(&self, percent: f64) -> bool {
+        self.beyond_from.is_some_and(|known| percent > known)
+    }
+
+    /// The figure; infinite if it is larger than all known values. `None` if it is unknown.
+    pub fn value(&self, measure: Measure) -> Option<f64> {
+        let is_beyond = percent(measure).is_some_and(|percent| self.is_beyond(percent));
+        self.values.get(&measure).copied().or(is_beyond.then_some(f64::INFINITY))
+    }
+}
+
+/// The percentile that a figure is; `None` for the others.
+fn percent(measure: Measure) -> Option<f64> {
+    match measure {
+        Measure::Median => Some(50.0),
+        Measure::P99 => Some(99.0),
+        Measure::P999 => Some(99.9),
+        Measure::P9999 => Some(99.99),
+        Measure::Max | Measure::Jitter | Measure::Missed => None,
     }
 }
 

@@ -9,7 +9,7 @@ use analysis::{
 };
 use askama::Template;
 use record::visible;
-use record::{Campaign, Histogram, Measured, Outcome, RoleResult, ScenarioEntry, Series, State, counted, grouped};
+use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, Series, State, counted, grouped};
 
 use super::{
     Origin,
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::blame::unsigned;
 use crate::campaign::{Reference, counts, culprit, maxima, named, references, time, title, worst, worst_role};
+use crate::versus::Samples;
 use crate::words::Words;
 
 #[derive(Template)]
@@ -214,16 +215,16 @@ fn curves(campaign: &Campaign, whole: &CampaignTable) -> (Vec<CurveKey>, Vec<Fig
 }
 
 /// The histograms of references that one role is compared with, each with its name.
-fn published<'a>(campaign: &'a Campaign, role: &str) -> Vec<(String, &'a Histogram)> {
+fn published<'a>(campaign: &'a Campaign, role: &str) -> Vec<(String, Samples<'a>)> {
     let results = campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
     let compared = results.flat_map(|result| &result.roles).filter(|of| of.role == role).flat_map(|of| &of.beside);
-    let mut all: Vec<(String, &Histogram)> = Vec::new();
+    let mut all: Vec<(String, Samples)> = Vec::new();
     for of in compared {
         let name = format!("{}: {}", of.name, phase_in_words(&of.phase, 0));
         if let Some(histogram) = of.histogram.as_ref().filter(|histogram| !histogram.is_empty())
             && all.iter().all(|(known, _)| *known != name)
         {
-            all.push((name, histogram));
+            all.push((name, Samples::whole(histogram)));
         }
     }
     all

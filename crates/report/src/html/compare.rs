@@ -1,14 +1,18 @@
 //! Comparison of the run with other records, and records of published figures.
 
-use record::{Comparison, Figures, Histogram, Record};
+use record::{ALL_THREADS, Comparison, Figures, Published, Record};
 
 use super::{
     facts::Fact,
     figure::{Row, Table},
+    versus::{Chart, curves_of},
 };
-use crate::compare::{
-    COLUMNS, YOURS, caveats, conditions, jitter_tables, name, not_ours, origin, published_notes, published_row, rows,
-    theirs, tool,
+use crate::{
+    compare::{
+        COLUMNS, YOURS, caveats, conditions, jitter_tables, name, not_ours, origin, published_notes, published_row,
+        rows, theirs, tool,
+    },
+    versus::Samples,
 };
 
 /// A comparison with one other record, as the template sees it.
@@ -35,6 +39,10 @@ pub struct PublishedView {
     pub matrix: Vec<Table>,
     /// Notes on reading each set of figures, by name.
     pub notes: Vec<(String, String)>,
+    /// Further statements of the source.
+    pub remarks: Vec<String>,
+    /// The curves of the figures.
+    pub charts: Vec<Chart>,
 }
 
 /// The comparisons in `record`.
@@ -51,12 +59,7 @@ pub fn comparisons(record: &Record) -> Vec<ComparisonView<'_>> {
     record
         .against
         .iter()
-        .map(|of| ComparisonView {
-            of,
-            origin: origin(of),
-            caveats: caveats(&of.caveats).into_iter().chain(no_curves(of)).collect(),
-            pairs: pairs(of),
-        })
+        .map(|of| ComparisonView { of, origin: origin(of), caveats: caveats(&of.caveats), pairs: pairs(of) })
         .collect()
 }
 
@@ -88,41 +91,42 @@ pub fn published(record: &Record) -> Option<PublishedView> {
             rows: rows.iter().map(|row| Row::plain(cells(row))).collect(),
         },
         matrix: jitter_tables(record).into_iter().map(Table::of_jitter).collect(),
-        notes: published_notes(published)
-            .into_iter()
-            .chain(published.figures.iter().filter_map(|figures| Some((name(figures), no_curve(figures)?.to_owned()))))
-            .collect(),
+        notes: published_notes(published),
+        remarks: published.remarks.clone(),
+        charts: charts(published),
     })
 }
 
-/// Why figures with a histogram have no curve; `None` if they have one.
-fn no_curve(figures: &Figures) -> Option<&'static str> {
-    (figures.histogram.is_some() && figures.whole_histogram().is_none())
-        .then_some("no curve, because samples beyond the last cell have no values")
+/// The curves of published figures. Of many threads, only those of all threads together.
+fn charts(published: &Published) -> Vec<Chart> {
+    /// More curves cover each other.
+    const MOST: usize = 12;
+    let figures: Vec<&Figures> =
+        published.figures.iter().filter(|figures| figures.samples_with_beyond().is_some()).collect();
+    let is_few = figures.len() <= MOST;
+    let has_sums = figures.iter().any(|figures| figures.phase == ALL_THREADS);
+    let shown = figures.into_iter().filter(|figures| is_few || !has_sums || figures.phase == ALL_THREADS);
+    let curves: Vec<(String, Samples)> = shown
+        .filter_map(|figures| {
+            let (histogram, beyond) = figures.samples_with_beyond()?;
+            Some((name(figures), Samples { histogram, beyond }))
+        })
+        .collect();
+    let curves: Vec<(&str, Samples)> = curves.iter().map(|(name, samples)| (name.as_str(), *samples)).collect();
+    curves_of("published", "Percentiles", &curves)
 }
 
-/// The compared figures without a curve, one sentence each.
-fn no_curves(of: &Comparison) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for theirs in of.pairs.iter().map(|pair| &pair.theirs) {
-        let sentence = no_curve(theirs).map(|why| format!("{}: {why}.", name(theirs)));
-        all.extend(sentence.filter(|sentence| !all.contains(sentence)));
-    }
-    all
-}
-
-/// Histograms of other records with their names, to draw as further curves. A histogram without all samples is left out.
-pub fn curves(record: &Record) -> Vec<(String, &Histogram)> {
+/// Samples of other records with their names, to draw as further curves.
+pub fn curves(record: &Record) -> Vec<(String, Samples<'_>)> {
     let compared =
         record.against.iter().flat_map(|of| of.pairs.iter().map(move |pair| (of.name.as_str(), &pair.theirs)));
-    let own = record.published.iter().flat_map(|of| of.figures.iter().map(move |figures| (of.name.as_str(), figures)));
-    let mut curves: Vec<(String, &Histogram)> = Vec::new();
-    for (from, figures) in compared.chain(own) {
+    let mut curves: Vec<(String, Samples)> = Vec::new();
+    for (from, figures) in compared {
         let label = label(from, figures);
-        if let Some(histogram) = figures.whole_histogram()
+        if let Some((histogram, beyond)) = figures.samples_with_beyond()
             && curves.iter().all(|(known, _)| *known != label)
         {
-            curves.push((label, histogram));
+            curves.push((label, Samples { histogram, beyond }));
         }
     }
     curves

@@ -16,7 +16,10 @@ use super::{
     text,
     verdict::short,
 };
-use crate::words::{Words, capitalized};
+use crate::{
+    versus::Samples,
+    words::{Words, capitalized},
+};
 
 const HEIGHT: f64 = 400.0;
 const BOTTOM: f64 = 346.0;
@@ -25,8 +28,12 @@ const LEDGE: f64 = 0.15;
 /// The number of characters that fit into the right margin.
 const MARGIN: usize = 22;
 
-/// Histograms of other records, each with its name.
-type Others<'a> = [(String, &'a Histogram)];
+/// The sentence about curves without their end, after another one.
+pub const DOTS: &str =
+    " A dot ends a curve before its largest values: the tool counted later samples, but not their times.";
+
+/// Samples of other records, each with its name.
+type Others<'a> = [(String, Samples<'a>)];
 
 /// The chart called `id` of the corrected histograms of `lines`, with the limits of `uses` and the curves of `others`.
 pub fn figure(id: &str, lines: &[Line], words: &Words, uses: &[&UseVerdict], others: &Others) -> Figure {
@@ -39,6 +46,9 @@ pub fn figure(id: &str, lines: &[Line], words: &Words, uses: &[&UseVerdict], oth
     if !others.is_empty() {
         lead.push_str(" Grey curves are other machines with known histograms.");
     }
+    if others.iter().any(|(_, samples)| samples.beyond > 0) {
+        lead.push_str(DOTS);
+    }
     let nothing = drawn.is_empty() && others.is_empty();
     let title = format!("{} by percentile", capitalized(words.lateness));
     let svg = if nothing { String::new() } else { draw(id, &drawn, uses, others, y, (&title, words)) };
@@ -46,18 +56,16 @@ pub fn figure(id: &str, lines: &[Line], words: &Words, uses: &[&UseVerdict], oth
 }
 
 /// The percentile curves of several sides, without a table.
-pub fn of_sides(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String {
-    let ends = |(_, histogram): &(&str, &Histogram)| [histogram.percentile(5.0), histogram.percentile(100.0)];
-    let y = svg::lateness_axis(sides.iter().flat_map(ends).flatten(), 10.0, BOTTOM, svg::TOP);
-    let most = sides.iter().map(|(_, histogram)| histogram.total()).max().unwrap_or(1);
+pub fn of_sides(id: &str, title: &str, sides: &[(&str, Samples)]) -> String {
+    let y = svg::lateness_axis(sides.iter().flat_map(|(_, of)| ends(of.histogram)).flatten(), 10.0, BOTTOM, svg::TOP);
+    let most = sides.iter().map(|(_, samples)| samples.total()).max().unwrap_or(1);
     let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
     let step = (x.hi - x.lo) / (x.to - x.from) * 0.5;
-    let wanted = sides.iter().map(|(_, histogram)| histogram.iter().next_back().map_or(0, |(largest, _)| largest));
+    let wanted = sides.iter().map(|(_, of)| of.histogram.iter().next_back().map_or(0, |(largest, _)| largest));
     let wanted: Vec<f64> = wanted.map(|largest| y.at(svg::decades(largest as f64, y.lo)) + 4.0).collect();
     let mut body = String::new();
-    for (hue, (name, histogram)) in sides.iter().enumerate() {
-        let class = format!("h{} d{}", hue % HUES, hue % DASHES);
-        curve(&mut body, (&class, ""), name, histogram, step, (x, y));
+    for (index, (name, samples)) in sides.iter().enumerate() {
+        curve(&mut body, (&class_of_side(index), ""), name, *samples, step, (x, y));
     }
     names_of_sides(&mut body, sides, &wanted, x, y);
     Frame {
@@ -73,29 +81,34 @@ pub fn of_sides(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String {
 }
 
 /// The share of samples above each value, with logarithmic axes: a tail that falls in a straight line is a power law.
-pub fn exceedance(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String {
-    let ends = |(_, histogram): &(&str, &Histogram)| [histogram.percentile(5.0), histogram.percentile(100.0)];
-    let x = svg::lateness_axis(sides.iter().flat_map(ends).flatten(), 10.0, svg::LEFT, svg::RIGHT);
-    let most = sides.iter().map(|(_, histogram)| histogram.total()).max().unwrap_or(1);
+pub fn exceedance(id: &str, title: &str, sides: &[(&str, Samples)]) -> String {
+    let x =
+        svg::lateness_axis(sides.iter().flat_map(|(_, of)| ends(of.histogram)).flatten(), 10.0, svg::LEFT, svg::RIGHT);
+    let most = sides.iter().map(|(_, samples)| samples.total()).max().unwrap_or(1);
     let y = Axis { lo: -(most as f64).log10().max(1.0), hi: 0.0, from: BOTTOM, to: svg::TOP };
     let mut body = String::new();
     let mut ends = Vec::new();
-    for (hue, (name, histogram)) in sides.iter().enumerate() {
-        let total = histogram.total();
-        let (mut path, mut above, mut at) = (Path::default(), total, y.at(0.0));
+    for (index, (name, samples)) in sides.iter().enumerate() {
+        let total = samples.total();
+        let (mut path, mut above, mut at, mut last) = (Path::default(), total, y.at(0.0), x.from);
         path.move_to(x.from, at);
-        for (value_ns, count) in histogram.iter() {
+        for (value_ns, count) in samples.histogram.iter() {
             above -= count.min(above);
-            path.across(x.at(svg::decades(value_ns as f64, x.lo)));
+            last = x.at(svg::decades(value_ns as f64, x.lo));
+            path.across(last);
             if above > 0 {
                 at = y.at((above as f64 / total as f64).log10());
                 path.up_or_down(at);
             }
         }
-        // The largest value: nothing is above it.
-        path.up_or_down(y.from);
         ends.push(at + 4.0);
-        let class = format!("h{} d{}", hue % HUES, hue % DASHES);
+        let class = class_of_side(index);
+        if samples.beyond > 0 {
+            open_end(&mut body, &class, last, at);
+        } else {
+            // The largest value: nothing is above it.
+            path.up_or_down(y.from);
+        }
         let _ = write!(body, "<path class=\"line {class}\" data-n=\"{}\" d=\"{}\"/>", text::escape(name), path.d());
     }
     names_of_sides(&mut body, sides, &ends, x, y);
@@ -113,6 +126,20 @@ pub fn exceedance(id: &str, title: &str, sides: &[(&str, &Histogram)]) -> String
         data: "",
     }
     .draw(&body)
+}
+
+/// Classes and names of the curves of sides.
+pub fn keys_of_sides(sides: &[(&str, Samples)]) -> Vec<(String, String)> {
+    sides.iter().enumerate().map(|(index, (name, _))| (class_of_side(index), (*name).to_owned())).collect()
+}
+
+fn class_of_side(index: usize) -> String {
+    format!("h{} d{}", index % HUES, index % DASHES)
+}
+
+/// A dot at the end of a curve whose further samples have no known values.
+fn open_end(out: &mut String, class: &str, x: f64, y: f64) {
+    let _ = write!(out, "<circle class=\"dots {class}\" cx=\"{}\" cy=\"{}\" r=\"4\"/>", number(x), number(y));
 }
 
 fn lead(words: &Words) -> String {
@@ -134,12 +161,15 @@ fn lead(words: &Words) -> String {
 /// The axis, from the lateness that nearly all samples exceed to the largest. Few smaller values, left over after long
 /// stalls, are not shown.
 fn lateness(lines: &[&Line], others: &Others) -> Axis {
-    let ends = |histogram: &Histogram| [histogram.percentile(5.0), histogram.percentile(100.0)];
-    svg::lateness_axis(histograms(lines, others).flat_map(ends).flatten(), 10.0, BOTTOM, svg::TOP)
+    svg::lateness_axis(samples(lines, others).flat_map(|of| ends(of.histogram)).flatten(), 10.0, BOTTOM, svg::TOP)
 }
 
-fn histograms<'a>(lines: &'a [&Line], others: &'a Others) -> impl Iterator<Item = &'a Histogram> {
-    lines.iter().map(|line| &line.series.corrected).chain(others.iter().map(|(_, histogram)| *histogram))
+fn ends(histogram: &Histogram) -> [Option<i64>; 2] {
+    [histogram.percentile(5.0), histogram.percentile(100.0)]
+}
+
+fn samples<'a>(lines: &'a [&Line], others: &'a Others) -> impl Iterator<Item = Samples<'a>> {
+    lines.iter().map(|line| Samples::whole(&line.series.corrected)).chain(others.iter().map(|(_, samples)| *samples))
 }
 
 fn draw(
@@ -150,21 +180,22 @@ fn draw(
     y: Axis,
     (title, words): (&str, &Words),
 ) -> String {
-    let most = histograms(lines, others).map(Histogram::total).max().unwrap_or(1);
+    let most = samples(lines, others).map(Samples::total).max().unwrap_or(1);
     let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
 
     // Names of limits take up to two fifths of the width: at the left if the curves are below them there.
     let reach = 100.0 - 100.0 / 10f64.powf(0.4 * x.hi);
-    let left_above_ns = histograms(lines, others).filter_map(|h| h.percentile(reach)).max().unwrap_or(0);
+    let left_above_ns =
+        samples(lines, others).filter_map(|of| of.histogram.percentile_among(of.total(), reach)).max().unwrap_or(0);
     let (mut body, limit_names) = limits(uses, left_above_ns, x, y);
     let step_px = if lines.len() > 32 { 5.0 } else { 0.5 };
     let step = (x.hi - x.lo) / (x.to - x.from) * step_px;
-    for (name, histogram) in others {
-        curve(&mut body, ("other", ""), name, histogram, step, (x, y));
+    for (name, samples) in others {
+        curve(&mut body, ("other", ""), name, *samples, step, (x, y));
     }
     for line in lines {
         let attributes = (&*line.class(), &*format!(" data-s=\"{}\"", line.index));
-        curve(&mut body, attributes, &line.name, &line.series.corrected, step, (x, y));
+        curve(&mut body, attributes, &line.name, Samples::whole(&line.series.corrected), step, (x, y));
     }
     // Above the curves, which would cross them; a name has a narrow border in the colour of the page.
     body.push_str(&limit_names);
@@ -207,12 +238,12 @@ fn percent_ticks(axis: Axis) -> Vec<Tick> {
 }
 
 /// The points at which the curve rises: nines (`-log10(1 - p)`), and the lateness from there on, ns. Sampled every
-/// `step` nines and at the end, so the largest value is always included.
-fn steps(corrected: &Histogram, step: f64) -> Vec<(f64, i64)> {
-    let total = corrected.total();
-    let end = (total as f64).log10();
+/// `step` nines and at the end, so the largest known value is always included.
+fn steps(samples: Samples, step: f64) -> Vec<(f64, i64)> {
+    let total = samples.total();
+    let end = known_nines(samples);
     let mut out: Vec<(f64, i64)> = Vec::new();
-    let mut buckets = corrected.iter();
+    let mut buckets = samples.histogram.iter();
     let (mut value_ns, mut seen) = (0, 0u64);
     let mut nines = 0.0;
     loop {
@@ -230,25 +261,24 @@ fn steps(corrected: &Histogram, step: f64) -> Vec<(f64, i64)> {
         }
         nines = (nines + step).min(end);
     }
-    if let Some((largest, _)) = corrected.iter().next_back().filter(|(v, _)| *v > value_ns) {
+    if let Some((largest, _)) = samples.histogram.iter().next_back().filter(|(v, _)| *v > value_ns) {
         out.push((end, largest));
     }
     out
 }
 
+/// The nines of the largest known value.
+fn known_nines(samples: Samples) -> f64 {
+    (samples.total() as f64 / samples.beyond.max(1) as f64).log10()
+}
+
 /// Draws one curve with its classes and further attributes.
-fn curve(
-    out: &mut String,
-    (class, data): (&str, &str),
-    name: &str,
-    histogram: &Histogram,
-    step: f64,
-    (x, y): (Axis, Axis),
-) {
+fn curve(out: &mut String, (class, data): (&str, &str), name: &str, samples: Samples, step: f64, (x, y): (Axis, Axis)) {
     let mut path = Path::default();
-    let mut points = String::new();
-    for (i, (nines, value_ns)) in steps(histogram, step).into_iter().enumerate() {
+    let (mut points, mut last) = (String::new(), y.from);
+    for (i, (nines, value_ns)) in steps(samples, step).into_iter().enumerate() {
         let (px, py) = (x.at(nines), y.at(svg::decades(value_ns as f64, y.lo)));
+        last = py;
         if i == 0 {
             path.move_to(px, py);
         } else {
@@ -256,8 +286,11 @@ fn curve(
         }
         let _ = write!(points, "{nines:.3}:{value_ns} ");
     }
-    let end = (histogram.total() as f64).log10() + LEDGE;
+    let end = known_nines(samples) + if samples.beyond > 0 { 0.0 } else { LEDGE };
     path.across(x.at(end));
+    if samples.beyond > 0 {
+        open_end(out, class, x.at(end), last);
+    }
     let _ = write!(
         out,
         "<path class=\"line {class}\"{data} data-n=\"{}\" data-p=\"{}\" data-end=\"{end:.3}\" d=\"{}\"/>",
@@ -332,7 +365,7 @@ fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
         (group, line.name.as_str(), &line.series.corrected)
     });
     let of_others =
-        others.iter().map(|(name, histogram)| ("<g class=\"other\">".to_owned(), of_phase(name), *histogram));
+        others.iter().map(|(name, samples)| ("<g class=\"other\">".to_owned(), of_phase(name), samples.histogram));
     let named: Vec<_> = of_lines
         .chain(of_others)
         .filter_map(|(group, name, histogram)| Some((group, name, histogram.iter().next_back()?.0)))
@@ -354,18 +387,20 @@ fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
 }
 
 /// Draws the names of sides at the right, each near its height, with the parts that fit.
-fn names_of_sides(out: &mut String, sides: &[(&str, &Histogram)], wanted: &[f64], x: Axis, y: Axis) {
+fn names_of_sides(out: &mut String, sides: &[(&str, Samples)], wanted: &[f64], x: Axis, y: Axis) {
     const LINE: f64 = 13.0;
     let labels = in_margin(&sides.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let rows = labels.iter().map(Vec::len).max().unwrap_or(1) as f64;
     let last = y.from - (rows - 1.0) * LINE;
     let left = number(x.to + 10.0);
+    out.push_str("<g class=\"name\">");
     for (label, at) in labels.iter().zip(svg::spread(wanted, rows * LINE + 2.0, y.to + 4.0, last)) {
         for (row, line) in label.iter().enumerate() {
             let top = number(at + row as f64 * LINE);
             let _ = write!(out, "<text x=\"{left}\" y=\"{top}\">{}</text>", text::escape(line));
         }
     }
+    out.push_str("</g>");
 }
 
 /// Draws the limits of the uses as lines across the chart, with names. Limits close to each other share one name.
@@ -430,7 +465,7 @@ mod tests {
     fn the_curve_matches_the_percentiles() {
         let mut h = Histogram::default();
         (1..=1000).for_each(|v| h.record(v));
-        let steps = steps(&h, 0.01);
+        let steps = steps(Samples::whole(&h), 0.01);
         for percent in [50.0, 90.0, 99.0, 99.8] {
             let nines = -(1.0f64 - percent / 100.0).log10();
             let read = steps.iter().take_while(|(at, _)| *at <= nines + 1e-9).last().unwrap().1;
@@ -444,7 +479,24 @@ mod tests {
         for values in [vec![7], vec![-3, -3, 9], vec![1; 50]] {
             let mut h = Histogram::default();
             values.iter().for_each(|&v| h.record(v));
-            assert_eq!(steps(&h, 0.02).last().map(|s| s.1), values.iter().copied().max());
+            assert_eq!(steps(Samples::whole(&h), 0.02).last().map(|s| s.1), values.iter().copied().max());
+        }
+    }
+
+    /// 90 samples of 5 us, and 10 above, whose times nobody knows: the 90th percentile is the last one known.
+    #[test]
+    fn a_curve_without_its_largest_values_ends_at_the_last_known_share() {
+        let mut histogram = Histogram::default();
+        histogram.add(1_000, 50);
+        histogram.add(5_000, 40);
+        let samples = Samples { histogram: &histogram, beyond: 10 };
+        let largest = histogram.percentile(100.0).unwrap();
+        assert_eq!(steps(samples, 0.01).last().map(|&(nines, value)| (nines <= 1.0, value)), Some((true, largest)));
+        assert!((known_nines(samples) - 1.0).abs() < 1e-9);
+        let whole = Samples::whole(&histogram);
+        for draw in [of_sides, exceedance] {
+            assert_eq!(draw("a", "A", &[("A", samples)]).matches("<circle").count(), 1);
+            assert_eq!(draw("a", "A", &[("A", whole)]).matches("<circle").count(), 0);
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use askama::Template;
 use record::{
-    Histogram, Versus, counted,
+    Versus, counted,
     versus::{Across, Change, PercentileRatio, VersusGroup},
     visible::escape,
 };
@@ -18,8 +18,8 @@ use super::{
     verdict::Headline,
 };
 use crate::versus::{
-    AcrossTable, HEADINGS, across, across_lead, across_notes, answer, answers, changes, differs, is_any_judged,
-    is_overlay, name, notes, pair_tables, remarks, rows,
+    AcrossTable, HEADINGS, Samples, across, across_lead, across_notes, answer, answers, changes, differs,
+    is_any_judged, is_overlay, name, notes, pair_tables, remarks, rows,
 };
 
 /// Bottom of the axes.
@@ -56,13 +56,15 @@ struct Group {
     charts: Vec<Chart>,
 }
 
-/// A chart.
-struct Chart {
-    id: String,
-    title: String,
-    lead: &'static str,
+/// A chart of curves.
+pub(super) struct Chart {
+    pub id: String,
+    pub title: String,
+    pub lead: String,
+    /// Classes and names of the curves: a narrow screen has no space for the names at their ends.
+    pub keys: Vec<(String, String)>,
     /// Trusted SVG.
-    svg: String,
+    pub svg: String,
 }
 
 /// Renders a comparison as one HTML document in UTF-8, which loads nothing. `command` repeats it.
@@ -142,8 +144,9 @@ pub fn render_across(of: &Across, command: &[String]) -> String {
         },
         notes: Vec::new(),
         charts: curves_of(
-            index,
-            &table.curves.iter().map(|(name, histogram)| (name.as_str(), *histogram)).collect::<Vec<_>>(),
+            &index.to_string(),
+            "Percentiles of all rounds together",
+            &table.curves.iter().map(|(name, samples)| (name.as_str(), *samples)).collect::<Vec<_>>(),
         ),
         name: table.name,
     };
@@ -186,26 +189,28 @@ fn group(index: usize, group: &VersusGroup) -> Group {
 
 /// The curves of both sides; none if their samples are unknown.
 fn curves(index: usize, group: &VersusGroup) -> Vec<Chart> {
-    let sides: Vec<(&str, &Histogram)> = [("A", &group.histogram_a), ("B", &group.histogram_b)]
-        .into_iter()
-        .filter(|(_, histogram)| !histogram.is_empty())
-        .collect();
-    curves_of(index, &sides)
+    let a = Samples::of(&group.histogram_a, group.beyond_a).map(|samples| ("A", samples));
+    let b = Samples::of(&group.histogram_b, group.beyond_b).map(|samples| ("B", samples));
+    let sides: Vec<_> = a.into_iter().chain(b).collect();
+    curves_of(&index.to_string(), "Percentiles of all rounds together", &sides)
 }
 
-/// Percentiles, and the share of samples above each value; none without samples.
-fn curves_of(index: usize, sides: &[(&str, &Histogram)]) -> Vec<Chart> {
+/// Percentiles with this title, and the share of samples above each value; none without samples. `end` is the end of their ids.
+pub(super) fn curves_of(end: &str, title: &str, sides: &[(&str, Samples)]) -> Vec<Chart> {
     if sides.is_empty() {
         return Vec::new();
     }
-    let (id, title) = (format!("curves-{index}"), "Percentiles of all rounds together".to_owned());
+    let is_open = sides.iter().any(|(_, samples)| samples.beyond > 0);
+    let dots = if is_open { percentiles::DOTS } else { "" };
+    let keys = percentiles::keys_of_sides(sides);
+    let (id, title) = (format!("curves-{end}"), title.to_owned());
     let svg = percentiles::of_sides(&id, &title, sides);
     let lead = "The value that this share of all samples does not exceed. Each curve ends at its largest value.";
-    let percentiles = Chart { id, title, lead, svg };
-    let (id, title) = (format!("exceedance-{index}"), "Share of samples above each value".to_owned());
+    let percentiles = Chart { id, title, lead: format!("{lead}{dots}"), keys: keys.clone(), svg };
+    let (id, title) = (format!("exceedance-{end}"), "Share of samples above each value".to_owned());
     let svg = percentiles::exceedance(&id, &title, sides);
     let lead = "Both axes are logarithmic. Each curve ends at its largest value, which no sample exceeds.";
-    vec![percentiles, Chart { id, title, lead, svg }]
+    vec![percentiles, Chart { id, title, lead: format!("{lead}{dots}"), keys, svg }]
 }
 
 /// The ratio of each percentile with its band; `None` without any.
@@ -268,5 +273,5 @@ fn ratios(index: usize, group: &VersusGroup) -> Option<Chart> {
     let svg = frame.draw(&body);
     let lead =
         "Above 1, B is less punctual. The band is the interval of each percentile alone, right in 95 % of cases.";
-    Some(Chart { id, title, lead, svg })
+    Some(Chart { id, title, lead: lead.to_owned(), keys: Vec::new(), svg })
 }
