@@ -162,7 +162,7 @@ pub struct Imported {
     pub figures: Vec<Figures>,
     /// Samples and facts that the tool lost or mixed.
     pub caveats: Vec<Caveat>,
-    /// Further results that are no figures.
+    /// Further results, in sentences.
     pub remarks: Vec<String>,
 }
 
@@ -389,7 +389,7 @@ pub fn to_record(imported: Imported, path: &Path) -> Record {
     }
 }
 
-/// The mistake of a file with several runs, of which all but one would be left out in silence.
+/// The mistake of a file with several runs: only one of them would be read.
 fn another_run(line: usize) -> Mistake {
     Mistake::new(line, "another run begins here: split the file into its runs")
 }

@@ -26,7 +26,7 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<String> {
 fn unpacked(bytes: &[u8], max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut unpacked = Vec::new();
     let read = MultiGzDecoder::new(bytes).take(max_bytes + 1).read_to_end(&mut unpacked);
-    read.map_err(|error| io::Error::other(format!("it is not whole, as `gzip -t` can tell ({error})")))?;
+    read.map_err(|error| io::Error::other(format!("its gzip data are cut or damaged, so copy it again ({error})")))?;
     if unpacked.len() as u64 > max_bytes {
         return Err(io::Error::other(format!("it is larger than {} MiB after unpacking", max_bytes >> 20)));
     }
@@ -92,7 +92,7 @@ mod tests {
         for (bytes, expected) in [
             (&b"\xfd7zXZ\0..."[..], "it is packed: unpack it with `xz -dk`"),
             (&[0xb5, b's'], "it is not text in UTF-8 or UTF-16; convert"),
-            (&whole[..whole.len() - 9], "it is not whole, as `gzip -t` can tell"),
+            (&whole[..whole.len() - 9], "its gzip data are cut or damaged, so copy it again"),
             (&packed(&vec![b'7'; 2 << 20]), "it is larger than 1 MiB after unpacking"),
         ] {
             let error = of(bytes).unwrap_err();
