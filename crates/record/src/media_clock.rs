@@ -3,7 +3,7 @@
 //! A presentation time is expected one interval after the one before. Losses are counted by the sequence numbers. Those of
 //! AVTP have 8 bits, so after a longer loss, the presentation time or else the time that passed shows how many frames it had.
 
-use std::ops::RangeInclusive;
+use std::ops::Range;
 
 use crate::{CapturedMediaChange, WORST_KEPT};
 
@@ -53,7 +53,7 @@ pub struct MediaClock {
     /// In a shorter time, sequence numbers did not start again, ns: [`AROUND_MIN`].
     around_ns: i64,
     /// The advances of the presentation time from one frame to the next that are no jumps, ns; empty before they are known.
-    usual_ns: RangeInclusive<i64>,
+    usual_advance_ns: Range<i64>,
     /// The newest frame with a timestamp.
     last: Option<Last>,
     /// The newest frame, if it came after that one and has no timestamp.
@@ -117,7 +117,7 @@ impl MediaClock {
         Self {
             interval_ns,
             around_ns: around_ns(interval_ns),
-            usual_ns: 0..=-1,
+            usual_advance_ns: 0..0,
             last: None,
             untimed: None,
             restarted: false,
@@ -167,7 +167,7 @@ impl MediaClock {
         let is_usual = sequence == last.sequence.wrapping_add(1)
             && restart_bit == last.restart_bit
             && at_ns.saturating_sub(last.at_ns) < self.around_ns
-            && self.usual_ns.contains(&advance_ns)
+            && self.usual_advance_ns.contains(&advance_ns)
             && in_run(last.of_run, of_run).is_none_or(|frames| frames == 1);
         if is_usual {
             *last = Last { sequence, of_run, at_ns, restart_bit, time_ns };
@@ -281,8 +281,11 @@ impl MediaClock {
         self.jump_ns = Some(jump_ns);
         let most_ns = jump_ns + self.interval_ns * CLOCK_ERROR;
         let [first, last] = [self.interval_ns - most_ns, self.interval_ns + most_ns];
-        self.usual_ns =
-            if self.irregular { i64::MIN..=i64::MAX } else { nearest(first.ceil())..=nearest(last.floor()) };
+        self.usual_advance_ns = if self.irregular {
+            i64::MIN..i64::MAX
+        } else {
+            nearest(first.ceil())..nearest(last.floor()).saturating_add(1)
+        };
         for step in std::mem::take(&mut self.waiting) {
             self.take(step);
         }
