@@ -139,6 +139,10 @@ pub fn analyse<R: Read>(
         dropped: file.interfaces.get(key.interface as usize).and_then(|interface| interface.dropped),
         ..Capture::default()
     });
+    if without_stamp > 0 && capture.lost != Some(0) {
+        // The ignored frames may be the lost ones.
+        (capture.lost, capture.losses, capture.longest_loss) = (None, None, None);
+    }
     // The second pass knows the grid.
     capture.stream.lost = capture.lost;
     if let Some(listed) = order.iter().position(|&listed| listed == index).and_then(|at| capture.streams.get_mut(at)) {
@@ -234,7 +238,9 @@ fn reference(
         Skips::Many => coarse_stamps(&tracked, &grid, nominal, resolution_ns),
         Skips::None | Skips::Few => lateness_unknown(&tracked, &grid, nominal, resolution_ns, other_period.as_deref()),
     };
-    let has_period = nominal.told_by != PeriodSource::Median && other_period.is_none();
+    // Equal stamps say nothing about the time.
+    let are_equal = tracked.step_ns == 0 && tracked.intervals > 1;
+    let has_period = nominal.told_by != PeriodSource::Median && other_period.is_none() && !are_equal;
     let ppm = (fitted_ns / nominal.ns as f64 - 1.0) * 1e6;
     let period = CapturedPeriod {
         nominal_ns: nominal.ns,
@@ -263,7 +269,10 @@ fn reference(
     let reference = Reference {
         nominal,
         // A period estimated from the frames, or one that they do not have, says nothing about what was reserved for them.
-        idle_slope_bps: options.idle_slope_bps.or_else(|| (has_period && !is_too_much).then_some(reserved_bps)),
+        idle_slope_bps: options
+            .idle_slope_bps
+            .or_else(|| (has_period && !is_too_much).then_some(reserved_bps))
+            .filter(|_| !are_equal),
         idle_slope_asked: options.idle_slope_bps.is_some(),
         is_class_b: class.is_some_and(|(_, told_by)| told_by == PeriodSource::ClassB),
         link_bps: options.link_bps,

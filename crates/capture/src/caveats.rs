@@ -156,7 +156,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     resolution(capture, file).into_iter().for_each(|text| add("resolution", text));
     let of_steps = steps(capture);
     of_steps.into_iter().for_each(|text| add("steps", text));
-    if capture.is_numbered() && capture.lost.is_none() {
+    if capture.is_numbered() && capture.lost.is_none() && incomplete.without_stamp == 0 {
         let text = "the number of lost frames is not known: their numbers repeat, and do not show how many were lost where the \
                     time, or the step from one number to the next, changed";
         add("numbers", text.into());
@@ -186,7 +186,12 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     if incomplete.without_stamp > 0 {
         let (frames, have) = (counted(incomplete.without_stamp, "frame"), have(incomplete.without_stamp));
         let are = are(incomplete.without_stamp);
-        add("stamps", format!("{frames} of the stream {have} no timestamp and {are} ignored"));
+        let lost = if capture.is_numbered() && capture.lost.is_none() {
+            ", so the number of lost frames is not known"
+        } else {
+            ""
+        };
+        add("stamps", format!("{frames} of the stream {have} no timestamp and {are} ignored{lost}"));
     }
     if incomplete.truncated > 0 {
         let (frames, are) = (counted(incomplete.truncated, "frame"), are(incomplete.truncated));

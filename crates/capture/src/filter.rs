@@ -57,12 +57,30 @@ pub(crate) struct Classified {
 
 /// Why a frame belongs to no stream.
 pub(crate) enum Unmatched {
-    /// The frame belongs to no selected stream; its EtherType.
-    Other(u16),
+    /// The frame belongs to no selected stream.
+    Other(Other),
     /// The frame is too short for its header.
     Short,
     /// The frame has another link type.
     Foreign,
+}
+
+/// What is said about a frame of no selected stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Other {
+    /// Its EtherType.
+    Ethertype(u16),
+    /// Its id, if another AVTP stream is selected.
+    Stream(u64),
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Ethertype(ethertype) => write!(f, "EtherType {ethertype:#06x}"),
+            Self::Stream(stream_id) => write!(f, "stream {}", format_id(stream_id)),
+        }
+    }
 }
 
 /// True if the capture contains the whole frame.
@@ -93,10 +111,16 @@ impl Filter {
             && self.source.is_none_or(|wanted| wanted == head.source)
             && self.destination.is_none_or(|wanted| wanted == head.destination);
         let by_source = head.datagram.is_some_and(|datagram| by_source.contains(&datagram));
-        let kind = self.kind(&head, &content, by_source).filter(|_| fits).ok_or(Unmatched::Other(head.ethertype))?;
+        let kind = self.kind(&head, &content, by_source).filter(|_| fits);
+        let kind = kind.ok_or_else(|| Unmatched::Other(self.other(&head, &content)))?;
         let Head { source, destination, way, .. } = head;
         let key = Key { kind, source, destination, way, outer_vlan, vlan, interface: packet.interface };
         Ok(Classified { key, by_source, head, content })
+    }
+
+    fn other(&self, head: &Head, content: &Content) -> Other {
+        let stream = content.avtp.filter(|_| self.stream.is_some()).map(|avtp| Other::Stream(avtp.stream_id));
+        stream.unwrap_or(Other::Ethertype(head.ethertype))
     }
 
     fn kind(&self, head: &Head, content: &Content, by_source: bool) -> Option<Kind> {

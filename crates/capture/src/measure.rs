@@ -340,7 +340,8 @@ impl Measure {
             steps: steps.in_order(),
             frames_per_period: reference.grid.frames(),
             lateness_unknown: reference.lateness_unknown,
-            bursts: (!reference.changes_state).then_some(spacing.bursts),
+            // Equal stamps show no bursts.
+            bursts: (!reference.changes_state && spacing.all.max_ns != 0).then_some(spacing.bursts),
             longest_burst: spacing.longest_burst,
             window_violations: Some(late.window_violations.saturating_add(sequence.duplicates).saturating_add(surplus)),
             shaper: shaper.zip(reference.idle_slope_bps).map(|(shaper, idle_slope_bps)| CapturedShaper {

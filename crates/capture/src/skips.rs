@@ -19,7 +19,7 @@ const FOLLOW: f64 = 1.0 / 16.0;
 /// A talker that skips a larger part of its slots has another period.
 const SKIPPED_MOST: f64 = 0.1;
 /// At most this part of the frames of a talker that skips slots is not on time.
-const OTHERS_MOST: f64 = 0.25;
+const OTHERS_MOST: f64 = 0.3;
 /// A longer silence is no skip, ns: the talker may have started again, or the clock of the capture was set.
 const SILENCE_NS: f64 = 1e8;
 

@@ -8,7 +8,7 @@ use record::{CapturedStream, PeriodSource, grouped};
 use crate::{
     Options, Packet,
     copies::Copies,
-    filter::{Classified, Key, Kind, Unmatched, is_whole},
+    filter::{Classified, Key, Kind, Other, Unmatched, is_whole},
     heads::Heads,
     sequence::Contained,
     track::{Track, Tracked},
@@ -16,7 +16,7 @@ use crate::{
 
 /// Maximum number of tracked streams. Frames of further streams are only counted.
 pub const STREAMS_MAX: usize = 4096;
-/// Maximum number of EtherTypes counted separately among other frames.
+/// Maximum number of EtherTypes and streams counted separately among other frames.
 const OTHERS_MAX: usize = 32;
 /// A stream with fewer frames is not preferred because of its protocol: Announce messages of PTP, for example.
 const FRAMES_FEW: u64 = 64;
@@ -38,7 +38,7 @@ pub(crate) struct Streams {
     by_source: Vec<Datagram>,
     /// Frames of streams beyond [`STREAMS_MAX`].
     pub(crate) left_out: u64,
-    others: BTreeMap<u16, u64>,
+    others: BTreeMap<Other, u64>,
     others_left_out: u64,
     /// Frames too short for their header.
     short: u64,
@@ -112,7 +112,7 @@ impl Streams {
                 }
                 None => self.left_out += 1,
             },
-            Err(Unmatched::Other(ethertype)) => self.other(ethertype),
+            Err(Unmatched::Other(other)) => self.other(other),
             Err(Unmatched::Short) => self.short += 1,
             Err(Unmatched::Foreign) => self.foreign += 1,
         }
@@ -135,9 +135,9 @@ impl Streams {
         })
     }
 
-    fn other(&mut self, ethertype: u16) {
-        if self.others.len() < OTHERS_MAX || self.others.contains_key(&ethertype) {
-            *self.others.entry(ethertype).or_default() += 1;
+    fn other(&mut self, other: Other) {
+        if self.others.len() < OTHERS_MAX || self.others.contains_key(&other) {
+            *self.others.entry(other).or_default() += 1;
         } else {
             self.others_left_out += 1;
         }
@@ -206,14 +206,11 @@ impl Streams {
     pub(crate) fn describe_others(&self) -> String {
         let mut all: Vec<_> = self.others.iter().collect();
         all.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
-        let mut words: Vec<_> = all
-            .iter()
-            .take(8)
-            .map(|(ethertype, count)| format!("{} of EtherType {ethertype:#06x}", grouped(**count)))
-            .collect();
+        let mut words: Vec<_> =
+            all.iter().take(8).map(|(other, count)| format!("{} of {other}", grouped(**count))).collect();
         let more = all.iter().skip(8).fold(self.others_left_out, |sum, (_, count)| sum + **count);
         if more > 0 {
-            words.push(format!("{} of other EtherTypes", grouped(more)));
+            words.push(format!("{} others", grouped(more)));
         }
         if self.short > 0 {
             words.push(format!("{} too short for a header", grouped(self.short)));

@@ -101,12 +101,13 @@ pub(crate) struct Skipped {
 }
 
 impl Skipped {
-    /// A talker that skips slots before one of fewer frames skips many.
-    const MANY: u64 = 512;
+    /// A talker that skips slots before one of fewer frames, and at least so often, skips many.
+    const FRAMES: u64 = 128;
+    const TIMES: u64 = 8;
 
     /// True if too few frames are between skipped slots to show the phase by them.
     pub(crate) fn are_many(&self) -> bool {
-        self.times.saturating_mul(Self::MANY) > self.frames
+        self.times >= Self::TIMES && self.times.saturating_mul(Self::FRAMES) > self.frames
     }
 }
 

@@ -323,6 +323,12 @@ fn selects_streams_by_filter() {
         (found.frames, found.numbered_by, found.period.told_by),
         (250, NumberedBy::Nothing, PeriodSource::Median)
     );
+    let error = select(Filter { stream: Some(9), ..Filter::default() }).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "no stream found for stream 00:00:00:00:00:00:0009; other frames: 5,000 of stream 30:64:3e:54:ee:02:0002, 3,000 of \
+         stream 30:64:3e:54:ee:01:0001, 500 of EtherType 0x0800"
+    );
     let error = select(Filter { vlan: Some(9), ..Filter::default() }).unwrap_err().to_string();
     assert_eq!(
         error,
@@ -420,6 +426,23 @@ fn rejects_unusable_files() {
         file.simple(&frames[0].bytes);
     });
     refused(&file.bytes, "no timestamps");
+}
+
+#[test]
+fn frames_without_a_timestamp_may_be_the_lost_ones() {
+    let frames = Talker::new(1).steady(2_000);
+    let mut file = Pcapng::new(LITTLE);
+    file.interface(1, Some(9), 0);
+    for (n, seen) in frames.iter().enumerate() {
+        if n == 700 {
+            file.simple(&seen.bytes)
+        } else {
+            file.packet(seen)
+        };
+    }
+    let found = analysed(&file.bytes, &OPTIONS).unwrap();
+    assert_eq!((found.capture.lost, found.capture.frames, kinds(&found)), (None, 1_999, vec!["stamps"]));
+    assert!(found.caveats[0].text.ends_with("is ignored, so the number of lost frames is not known"), "{found:?}");
 }
 
 #[test]
