@@ -73,7 +73,13 @@ impl FromStr for Value {
         match text {
             "on" => Ok(Self::Switch(true)),
             "off" => Ok(Self::Switch(false)),
-            _ => text.parse().map(Self::Number).map_err(|_| format!("{text:?} is neither a number nor on or off")),
+            _ => text.parse().map(Self::Number).map_err(|_| {
+                let digits = text.strip_prefix('-').unwrap_or(text);
+                match !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    true => format!("must be 0 to {} (got {text})", u32::MAX),
+                    false => format!("{text:?} is neither a number nor on or off"),
+                }
+            }),
         }
     }
 }

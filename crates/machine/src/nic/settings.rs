@@ -74,7 +74,7 @@ impl FromStr for NicSettings {
                 let words = WORDS.map(|(name, _)| name).join(", ");
                 return Err(format!("{word:?} cannot be set: it must be one of {words}"));
             };
-            let value: Value = value.parse()?;
+            let value: Value = value.parse().map_err(|error| format!("{word}: {error}"))?;
             for &parameter in *parameters {
                 if parameter.is_number() != matches!(value, Value::Number(_)) {
                     let wanted = if parameter.is_number() { "a number" } else { "on or off" };
@@ -120,7 +120,9 @@ mod tests {
             ("speed=1", "must be one of coalesce, rx-frames, tx-usecs, tx-frames, adaptive, eee"),
             ("eee=1", "eee takes on or off, not 1"),
             ("coalesce=off", "coalesce takes a number, not off"),
-            ("coalesce=-1", "neither a number"),
+            ("coalesce=x", "coalesce: \"x\" is neither a number nor on or off"),
+            ("coalesce=-1", "coalesce: must be 0 to 4294967295 (got -1)"),
+            ("coalesce=5000000000", "coalesce: must be 0 to 4294967295 (got 5000000000)"),
             ("gro=on,gro=off", "gro is given twice"),
             ("coalesce=0,rx-usecs=0", "rx-usecs is given twice"),
             ("tx-frames=off", "tx-frames takes a number, not off"),
