@@ -38,23 +38,17 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
         record::file::check_writable(path)?;
     }
     let name = options.file.display().to_string();
-    // It is read twice. Opening a FIFO would wait for a writer, and `-` is the standard input in other programs.
-    let is_file_named_so = || Path::new("-").exists();
-    if std::fs::metadata(&options.file).is_ok_and(|file| file.file_type().is_fifo())
-        || (name == "-" && !is_file_named_so())
-    {
-        bail!("{name}: a pipe cannot be read twice: write the capture to a file first");
-    }
+    let path = readable_twice(&options.file)?;
     let begin = Instant::now();
     let show = !options.output.quiet && visible::stderr(Passes::Text).is_terminal();
-    let total = std::fs::metadata(&options.file).map_or(0, |file| file.len()).saturating_mul(2);
+    let total = std::fs::metadata(path).map_or(0, |file| file.len()).saturating_mul(2);
     let (mut passes, started_at) = (0, campaign::now());
     let open = || {
         let done = total / 2 * passes;
         passes += 1;
-        Ok(ProgressReader { file: File::open(&options.file)?, begin, done, total, last_shown: begin, show })
+        Ok(ProgressReader { file: File::open(path)?, begin, done, total, last_shown: begin, show })
     };
-    let interface = options.interface.as_deref().map(|wanted| find_interface(&options.file, wanted)).transpose();
+    let interface = options.interface.as_deref().map(|wanted| find_interface(path, wanted)).transpose();
     let interface = interface.with_context(|| name.clone())?;
     let analysis = capture::analyse(open, &name, &analysis_options(options, interface)).with_context(|| name.clone());
     if show && begin.elapsed() > PROGRESS_AFTER {
@@ -69,6 +63,21 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
         report::terminal::summary(&record, style, width)
     })?;
     Ok(output::status(&record))
+}
+
+/// The path to open: a capture is read twice, which a pipe does not allow. `-` is the standard input unless a file has
+/// this name.
+fn readable_twice(file: &Path) -> anyhow::Result<&Path> {
+    const STDIN: &str = "/dev/stdin";
+    let is_stdin = file == Path::new("-") && !file.exists();
+    let path = if is_stdin { Path::new(STDIN) } else { file };
+    // Opening a FIFO would wait for a writer, and reading a terminal for its user.
+    let kind = std::fs::metadata(path).map(|file| file.file_type());
+    let is_pipe = kind.is_ok_and(|kind| if is_stdin { !kind.is_file() } else { kind.is_fifo() });
+    if is_pipe {
+        bail!("{}: a pipe cannot be read twice: write the capture to a file first", file.display());
+    }
+    Ok(path)
 }
 
 fn find_interface(path: &Path, wanted: &str) -> Result<u32, CaptureError> {

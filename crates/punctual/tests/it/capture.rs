@@ -144,7 +144,7 @@ fn refuses_unreadable_files_and_unknown_streams() {
 }
 
 #[test]
-fn streams_are_selected_by_number_and_a_record_is_shown_from_a_pipe() {
+fn streams_are_selected_by_number_and_files_are_read_from_the_standard_input() {
     let (mut first, mut second) = (Talker::new(1), Talker::new(2));
     let mut frames = [first.steady(2_000), second.steady(1_000)].concat();
     frames.sort_by_key(|seen| seen.at_ns);
@@ -162,6 +162,13 @@ fn streams_are_selected_by_number_and_a_record_is_shown_from_a_pipe() {
     let wrong = scratch.run("capture talk.pcap --stream 3");
     wrong.expect_status(1);
     assert!(wrong.stderr().contains("no stream 3: the file has 2 such streams"), "{}", wrong.stderr());
+    // The standard input can be read twice only if it is a file.
+    let file = std::fs::File::open(scratch.path().join("talk.pcap")).unwrap();
+    let redirected = Run(scratch.punctual("capture - --json").stdin(file).output().unwrap()).expect_status(0).stdout();
+    assert_eq!(record::file::parse(redirected.as_bytes()).unwrap().capture.unwrap().frames, 2_000);
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let piped = Run(scratch.punctual("capture -").stdin(reader).output().unwrap());
+    assert!(piped.expect_status(1).stderr().contains("-: a pipe cannot be read twice"), "{}", piped.stderr());
     let zero = scratch.run("capture talk.pcap --stream 0");
     zero.expect_status(64);
     assert!(zero.stderr().contains("--stream"), "{}", zero.stderr());
