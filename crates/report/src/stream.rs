@@ -140,7 +140,7 @@ fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
     let exactly = talker.max_delta_ns.map_or_else(|| "-".to_owned(), format_ns);
     EndSummary {
         title: format!("Talker on {}: {}", talker.identity.interface, in_words(&talker.identity, series.period_ns)),
-        first: vec![("Late packets", late_packets(talker.late_packets)), ("Max delta", exactly)],
+        first: vec![("Late packets (talker)", late_packets(talker.late_packets)), ("Max delta (talker)", exactly)],
         figures: of_frames(talker),
         streams: Vec::new(),
         presentation: Vec::new(),
@@ -364,8 +364,8 @@ fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
             in_words(identity, series.period_ns)
         ),
         first: vec![
-            ("Late packets", late_packets(listener.late_packets)),
-            ("Max delta", listener.max_gap_ns.map_or_else(|| "-".to_owned(), unsigned)),
+            ("Late packets (listener)", late_packets(listener.late_packets)),
+            ("Max delta (listener)", listener.max_gap_ns.map_or_else(|| "-".to_owned(), unsigned)),
         ],
         figures: of_frames_received(listener),
         streams: received_streams(listener),

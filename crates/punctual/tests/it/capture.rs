@@ -34,8 +34,8 @@ fn a_stream_without_faults_is_on_time_so_far_and_is_recorded() {
     let (scratch, run) = run(&pcap(LITTLE, true, 1, &talk(0)), "--profile avb-class-a --record a --export a.csv");
     let page = run.expect_status(3).stdout();
     for text in [
-        "Late packets = 0",
-        "Max delta = ",
+        "Late packets (as captured) = 0",
+        "Max delta (as captured) = ",
         "class A, from its priority",
         "none late so far",
         "Stream 30:64:3e:54:ee:01:0001",
@@ -52,7 +52,7 @@ fn a_stream_without_faults_is_on_time_so_far_and_is_recorded() {
     assert!(value["capture"]["max_gap_ns"].as_i64().is_some_and(|ns| ns < 125_300));
     assert!(std::fs::read_to_string(scratch.path().join("a.csv")).unwrap().contains("capture,capture,,125000,raw,"));
     let shown = scratch.run("show --full a.punctual.json").expect_status(3).stdout();
-    assert!(shown.contains("Late packets = 0"), "{shown}");
+    assert!(shown.contains("Late packets (as captured) = 0"), "{shown}");
     scratch.run("show a.punctual.json --export a.html").expect_status(3);
 }
 
@@ -66,7 +66,7 @@ fn the_verdict_determines_the_exit_status() {
     assert_eq!(record.verdict.unwrap().outcome, Outcome::Fail);
     let (_, done) = run(&file, "");
     // 60 us are less than half a period.
-    for text in ["Late packets = 0\n", "more than 1.25 us behind: 1;"] {
+    for text in ["Late packets (as captured) = 0\n", "more than 1.25 us behind: 1;"] {
         assert!(done.expect_status(0).stdout().contains(text), "{}", done.stdout());
     }
     // Inconclusive: too few frames, stamps of 1 ms for a limit of 50 us, a profile with another period.

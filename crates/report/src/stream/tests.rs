@@ -26,7 +26,7 @@ fn summarizes_a_talker() {
         ..Talker::default()
     };
     let plain = of(Stream::Talker(Box::new(talker.clone())));
-    assert_eq!(plain.first, [("Late packets", "3".to_owned()), ("Max delta", "35.5 us".to_owned())]);
+    assert_eq!(plain.first, [("Late packets (talker)", "3".to_owned()), ("Max delta (talker)", "35.5 us".to_owned())]);
     assert!(plain.remarks.starts_with("Woke 8 us before each slot, then spun until the slot"), "{}", plain.remarks);
     let late = plain.figures.iter().find(|figure| figure.name == "late").unwrap();
     assert_eq!(late.text, "40");

@@ -159,9 +159,9 @@ fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
         None => ("-".to_owned(), Ink::Plain),
         Some(late) => (grouped(late), if late > 0 { Ink::Bad } else { Ink::Good }),
     };
-    page.line(&vec![(ink, format!("Late packets = {late}"))]);
+    page.line(&vec![(ink, format!("Late packets (as captured) = {late}"))]);
     let max = max_ns.map_or_else(|| "-".to_owned(), format_ns);
-    page.line(&vec![(Ink::Title, format!("Max delta = {max}"))]);
+    page.line(&vec![(Ink::Title, format!("Max delta (as captured) = {max}"))]);
     page.text(
         Ink::Quiet,
         &format!(

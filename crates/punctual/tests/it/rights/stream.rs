@@ -107,8 +107,10 @@ fn count_frames(options: &str, tag: (u8, u16), bytes: u64, format: &str) {
     // Without the line breaks, whose places depend on the figures.
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for text in [
-        "Late packets = ",
-        "Max delta = ",
+        "Late packets (talker) = ",
+        "Max delta (talker) = ",
+        "Late packets (listener) = ",
+        "Max delta (listener) = ",
         "missed slots",
         "1722.1: FRAMES_RX ",
         "median margin",
