@@ -178,7 +178,7 @@ impl<'a> PhaseRun<'a> {
         mut tick: impl FnMut(&Self, &Watch) -> bool,
     ) -> Ended {
         let first_ns = plan.clock.now_ns() + LEAD_NS;
-        let end_ns = match phase.length {
+        let mut end_ns = match phase.length {
             Length::Duration(duration_ns) => first_ns.saturating_add_unsigned(duration_ns),
             Length::Samples(_) | Length::UntilStopped => i64::MAX / 2,
         };
@@ -193,11 +193,21 @@ impl<'a> PhaseRun<'a> {
             timer.start(first_ns.saturating_add_unsigned(shift_ns(plan, phase, index)), end_ns);
         }
         let mut decided = false;
+        let mut awaits_first = self.awaits_first();
         loop {
             // Sleeps at most until the end, because the delays of many short phases add up.
             let left = Duration::from_nanos(u64::try_from(end_ns - plan.clock.now_ns()).unwrap_or(0));
             std::thread::sleep((left + LINGER).min(TICK));
             self.collect(plan, phase, watch);
+            let left = match (awaits_first && !self.awaits_first(), phase.length) {
+                (true, Length::Duration(duration_ns)) => {
+                    awaits_first = false;
+                    self.began = Instant::now();
+                    end_ns = plan.clock.now_ns().saturating_add_unsigned(duration_ns);
+                    Duration::from_nanos(duration_ns)
+                }
+                _ => left,
+            };
             if let Some(ended) = self.has_ended(left.is_zero()).or(decided.then_some(Ended::AsPlanned)) {
                 // Before the threads end, because nothing can be read of them afterwards.
                 self.supervisor.check(&self.loads);
@@ -213,6 +223,11 @@ impl<'a> PhaseRun<'a> {
             }
             decided = tick(self, watch);
         }
+    }
+
+    /// True if the duration of the phase has not begun: threads of the probe, and no timers, wait for the first frame.
+    fn awaits_first(&self) -> bool {
+        self.timers.is_empty() && self.probe_threads.as_ref().is_some_and(|probe_threads| probe_threads.awaits_first())
     }
 
     /// Stops all threads. A timer that does not end in time is late, and is counted as such.

@@ -22,6 +22,12 @@ pub trait ProbeThreads {
     /// Reads the data of its threads. Called about 25 times a second, and once after [`finish`](Self::finish).
     fn collect(&mut self);
 
+    /// True if its own threads still wait for the first frame or datagram. Without timers, the duration of the phase
+    /// begins with it; the wait lasts at most as long.
+    fn awaits_first(&self) -> bool {
+        false
+    }
+
     /// True if its own threads have nothing more to receive. Without timers, this ends the phase.
     fn has_ended(&self) -> bool {
         true

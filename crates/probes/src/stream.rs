@@ -13,6 +13,7 @@
 //! | [`listener`] | the receiving thread |
 //! | [`receive`] | how frames are received |
 //! | [`tracker`] | the counting of received frames, without a socket |
+//! | `search` | the choice of the stream to follow |
 //! | `numbers` | detection of lost, duplicate and reordered frames by their numbers |
 //! | [`observer`] | an ordinary thread that captures the frames with their timestamps |
 //! | [`maap`] | claims and defends the destination addresses of a talker |
@@ -27,6 +28,7 @@ pub mod observer;
 pub mod receive;
 pub mod remote;
 pub mod reports;
+mod search;
 pub mod talker;
 pub mod tracker;
 pub mod transmit;
@@ -102,6 +104,10 @@ impl ProbeThreads for Stream {
         if let Some(listener) = &mut self.listener {
             listener.collect();
         }
+    }
+
+    fn awaits_first(&self) -> bool {
+        self.listener.as_ref().is_some_and(Listener::awaits_first)
     }
 
     fn has_ended(&self) -> bool {

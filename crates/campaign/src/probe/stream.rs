@@ -91,7 +91,7 @@ pub struct StreamProbe {
     pub listed: Vec<ListedStream>,
     /// Largest offset of the clock from PTP time, ns: the run waits until it is reached; `None` if PTP is not required.
     pub require_sync_ns: Option<u64>,
-    /// Listener: id of the stream to receive; `None` for the first stream found.
+    /// Listener: id of the stream to receive; `None` for the first one with the expected period.
     pub stream_id: Option<u64>,
     /// Listener: streams with a name of a talker elsewhere; empty to follow one stream.
     pub heard: Vec<NamedStream>,

@@ -7,6 +7,12 @@ pub fn mac([a, b, c, d, e, f]: Mac) -> String {
     format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
 }
 
+/// Formats a stream id for people: address and number of the talker, `02:00:00:00:00:01:0000`.
+pub fn stream_name(id: u64) -> String {
+    let [a, b, c, d, e, f, ..] = id.to_be_bytes();
+    format!("{}:{:04x}", mac([a, b, c, d, e, f]), id & 0xffff)
+}
+
 /// Formats a stream id as 16 hexadecimal digits.
 pub fn stream_id(id: u64) -> String {
     format!("{id:016x}")

@@ -21,8 +21,10 @@ use sys::{
 };
 
 use super::{
+    identity,
     receive::{DropCounter, Dropped, Receive},
     remote::RemoteTalker,
+    search::{Found, Search, SeenStream},
     tracker::{Arrival, Expected, Tracker},
 };
 use crate::{
@@ -44,6 +46,8 @@ const PAUSE_PART: i64 = 10;
 const SILENCE: Duration = Duration::from_secs(2);
 /// Number of errors after which receiving is given up.
 const MAX_ERRORS: u64 = 100;
+/// Most streams that a message names.
+const SEEN_SHOWN: usize = 8;
 /// Time for the thread to read the queued frames and to end.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -97,6 +101,10 @@ pub struct Listener {
     thread: JoinHandle<()>,
     /// One for each named stream; otherwise one for the followed stream.
     trackers: Vec<Tracker>,
+    /// The search for the followed stream, while it lasts.
+    search: Option<Search>,
+    /// The streams that the search met.
+    seen: Vec<SeenStream>,
     dropped: Option<Dropped>,
     fresh: (u64, Instant),
 }
@@ -159,6 +167,8 @@ impl Listener {
             queue,
             thread,
             trackers: trackers(settings),
+            search: search(settings),
+            seen: Vec::new(),
             dropped: None,
             fresh: (0, Instant::now()),
         })
@@ -177,13 +187,44 @@ impl Listener {
     /// Reads the queued frames.
     pub fn collect(&mut self) {
         while let Ok(arrival) = self.queue.pop() {
-            self.tracker_of(arrival.avtp.stream_id).add(&arrival);
+            match &mut self.search {
+                None => self.tracker_of(arrival.avtp.stream_id).add(&arrival),
+                Some(search) => {
+                    if search.add(arrival) {
+                        self.end_search();
+                    }
+                }
+            }
         }
         // If the count cannot be read, losses still follow from the numbers of the frames.
         self.dropped = self.drops.dropped().ok().or(self.dropped);
-        let frames = self.trackers.iter().map(Tracker::frames).sum();
+        let frames = self.frames_so_far();
         if frames != self.fresh.0 {
             self.fresh = (frames, Instant::now());
+        }
+    }
+
+    /// Frames of the followed streams so far. During a search, it can be any stream.
+    fn frames_so_far(&self) -> u64 {
+        let held = self.search.as_ref().map_or(0, Search::held);
+        held + self.trackers.iter().map(Tracker::frames).sum::<u64>()
+    }
+
+    /// True if no frame has come yet, and no talker says when it starts.
+    #[must_use]
+    pub fn awaits_first(&self) -> bool {
+        self.settings.talker.is_none() && self.frames_so_far() == 0
+    }
+
+    /// Ends the search for the followed stream, and counts the held frames.
+    fn end_search(&mut self) {
+        let Some(Found { stream_id, held, streams }) = self.search.take().map(Search::end) else { return };
+        self.seen = streams;
+        if let (Some(stream_id), [tracker]) = (stream_id, &mut self.trackers[..]) {
+            tracker.follow(stream_id);
+        }
+        for arrival in held {
+            self.tracker_of(arrival.avtp.stream_id).add(&arrival);
         }
     }
 
@@ -237,6 +278,7 @@ impl Listener {
             self.collect();
         }
         self.collect();
+        self.end_search();
         for (index, tracker) in self.trackers.iter_mut().enumerate() {
             tracker.end();
             match self.settings.named.get(index) {
@@ -263,13 +305,25 @@ impl Listener {
             }
         };
         let (interface, expected_us) = (&self.settings.interface, tracker.period_ns() as f64 / 1e3);
+        let (others, choice) = match &self.seen[..] {
+            [first, _, ..] => {
+                let all: Vec<_> = self.seen.iter().take(SEEN_SHOWN).map(SeenStream::describe).collect();
+                let more = match self.seen.len().saturating_sub(all.len()) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let choice = format!("--stream-id {} ", identity::stream_name(first.stream_id));
+                (format!("; streams that arrived: {}{more}", all.join(", ")), choice)
+            }
+            [] | [_] => (String::new(), String::new()),
+        };
         Some(Reason {
             id: "stream.other_period".to_owned(),
             text: format!(
-                "the stream has a frame about every {:.1} us, the listener expected one every {expected_us} us",
+                "the stream has a frame about every {:.1} us, the listener expected one every {expected_us} us{others}",
                 found_ns as f64 / 1e3
             ),
-            remedy: format!("punctual measure stream listen {interface} {option}"),
+            remedy: format!("punctual measure stream listen {interface} {choice}{option}"),
         })
     }
 
@@ -373,6 +427,13 @@ fn trackers(settings: &ListenerSettings) -> Vec<Tracker> {
         Tracker::new(Expected { stream_id: Some(stream_id), period_ns, transit_ns, ..expected })
     };
     if settings.named.is_empty() { vec![Tracker::new(expected)] } else { settings.named.iter().map(of).collect() }
+}
+
+/// The search for the stream to follow; `None` if it is given, or if this machine or the other end sends it.
+fn search(settings: &ListenerSettings) -> Option<Search> {
+    let Expected { stream_id, period_ns, whole, .. } = settings.expected;
+    let is_open = stream_id.is_none() && !whole && settings.named.is_empty();
+    is_open.then(|| Search::new(period_ns))
 }
 
 /// The state of the loop. It does not allocate, lock, print or call anything unnecessary.

@@ -30,10 +30,17 @@ pub struct Arrival {
     pub probe: Option<Payload>,
 }
 
+impl Arrival {
+    /// When it arrived, by the kernel's timestamp or else when it was read, ns.
+    pub(super) fn arrived_ns(&self) -> i64 {
+        self.stamp_ns.unwrap_or(self.read_ns)
+    }
+}
+
 /// The expected properties of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// Id of the stream to follow; `None` for the first one that is found.
+    /// Id of the stream to follow; `None` for the first frame's.
     pub stream_id: Option<u64>,
     /// Time between two frames, ns.
     pub period_ns: u64,
@@ -75,7 +82,7 @@ const SIBLINGS_MAX: usize = 255;
 /// Number of intervals that show a period.
 const INTERVALS_MIN: u64 = 100;
 /// The period is another one than expected if it differs by this factor.
-const OTHER_PERIOD: f64 = 1.4;
+pub(super) const OTHER_PERIOD: f64 = 1.4;
 
 /// The counts of a stream of the same talker as the followed one.
 #[derive(Debug, Clone)]
@@ -127,11 +134,6 @@ fn counts_of(numbers: &Numbers) -> ReceivedStream {
     ReceivedStream { lost, loss_bursts, duplicates, reordered, ..ReceivedStream::default() }
 }
 
-/// When a frame arrived, by the kernel's timestamp or else when it was read, ns.
-fn arrived_ns(arrival: &Arrival) -> i64 {
-    arrival.stamp_ns.unwrap_or(arrival.read_ns)
-}
-
 /// True if the frame is of another run of the talker than the one before.
 fn is_restart(last: Option<&Arrival>, now: &Payload) -> bool {
     last.and_then(|last| last.probe).is_some_and(|before| before.run != now.run)
@@ -163,6 +165,11 @@ impl Tracker {
             restarts: 0,
             siblings: Vec::new(),
         }
+    }
+
+    /// Follows the stream with this id. Called before the first frame.
+    pub fn follow(&mut self, stream_id: u64) {
+        self.expected.stream_id = Some(stream_id);
     }
 
     /// Adds a frame.
@@ -262,7 +269,7 @@ impl Tracker {
     }
 
     fn count_media(&mut self, first: &Arrival, now: &Arrival) {
-        let at_ns = arrived_ns(now) - arrived_ns(first);
+        let at_ns = now.arrived_ns() - first.arrived_ns();
         let near_ns = self.media.near_ns(at_ns).unwrap_or(0);
         let Avtp { sequence, media_restart, timestamp, .. } = now.avtp;
         let time_ns = timestamp.map(|timestamp| nearest_ns(timestamp, near_ns));
@@ -272,9 +279,9 @@ impl Tracker {
     }
 
     fn count_one_way(&mut self, now: &Arrival) {
-        if let Some(margin_ns) = now.avtp.margin_ns(arrived_ns(now)) {
-            let first_ns = self.first.as_ref().map_or(0, arrived_ns);
-            self.margins.add(self.listener.frames, arrived_ns(now) - first_ns, margin_ns, true);
+        if let Some(margin_ns) = now.avtp.margin_ns(now.arrived_ns()) {
+            let first_ns = self.first.as_ref().map_or(0, Arrival::arrived_ns);
+            self.margins.add(self.listener.frames, now.arrived_ns() - first_ns, margin_ns, true);
         }
         if let Some(timestamp) = now.avtp.timestamp {
             let slack_ns = nearest_ns(timestamp, now.read_ns) - now.read_ns;
@@ -457,4 +464,4 @@ impl Tracker {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -30,9 +30,11 @@ pub struct Stream {
     /// The default is another one than the talker's.
     #[arg(long, value_name = "CPU", requires = "own", conflicts_with = "side")]
     pub listen_cpu: Option<u32>,
-    /// Receive this stream [default: the first to arrive].
+    /// Receive this stream [default: the first with the expected period].
     ///
-    /// The stream ID has 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001. An option of the listener.
+    /// The stream ID has 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001. An option of the listener. If no stream
+    /// has the period of --class or --period within 200 periods (at least 1 s), the first to arrive is received, and
+    /// the answer names all.
     #[arg(long, value_name = "ID", value_parser = parse_stream_id)]
     pub stream_id: Option<u64>,
     /// From xdp, xdp-zerocopy, xdp-generic [default: socket].

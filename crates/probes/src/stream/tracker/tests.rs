@@ -18,7 +18,7 @@ fn expected() -> Expected {
 }
 
 /// Frame `seq`, sent on time, stamped 2 us later and read 7 us after that.
-fn arrival(seq: u64) -> Arrival {
+pub fn arrival(seq: u64) -> Arrival {
     let stream = Stream {
         source: SOURCE,
         destination: frames::ethernet::multicast_of(SOURCE, 0),

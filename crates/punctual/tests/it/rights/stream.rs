@@ -568,6 +568,46 @@ fn talk_and_listen() {
 }
 
 #[test]
+fn a_listener_follows_the_stream_with_its_period_for_its_whole_duration() {
+    const LISTED: &str =
+        "[[stream]]\nname = \"slow\"\nperiod = \"2ms\"\n[[stream]]\nname = \"wanted\"\nperiod = \"1ms\"\n";
+    let _alone = alone();
+    repeat_if_stalled(Stall::Ordinary(Duration::from_millis(50)), || {
+        let ends = VethPair::create().expect("the right to make namespaces: run as root");
+        let scratch = Scratch::new();
+        std::fs::write(scratch.path().join("streams.toml"), LISTED).unwrap();
+        let listen = |record: &str, options: &str| {
+            let command = format!("measure stream listen far --quiet --record {record} --blame=off {options}");
+            let listening = inside(&ends.far, &scratch, &command);
+            let path = scratch.path().join(format!("{record}.punctual.json"));
+            wait_until("the listener has its socket", || path.exists() && is_listening(&ends.far));
+            (listening, path)
+        };
+        let (wanted, wanted_at) = listen("wanted", "--period 1ms --duration 3s");
+        // The duration does not include the wait for the talker.
+        thread::sleep(Duration::from_secs(1));
+        let talk = "measure stream talk near --streams streams.toml --wakeup-offset 0us --quiet --record talker \
+                    --blame=off --duration 7s";
+        let talking = inside(&ends.near, &scratch, talk);
+        assert_eq!(wanted.wait_with_output().unwrap().status.code(), Some(0));
+        let (neither, neither_at) = listen("neither", "--period 7ms --duration 1s");
+        assert_eq!(neither.wait_with_output().unwrap().status.code(), Some(4));
+        let talked = talking.wait_with_output().unwrap();
+        assert_eq!(talked.status.code(), Some(0), "{}", String::from_utf8_lossy(&talked.stderr));
+        let heard = record::file::read(&wanted_at).unwrap();
+        let (_, heard) = listener(&heard);
+        assert!(heard.identity.stream_id.ends_with("0001"), "{:?}", heard.identity);
+        assert!((2_700..3_300).contains(&(heard.frames + heard.lost)), "{heard:?}");
+        let invalid = record::file::read(&neither_at).unwrap();
+        let reason = invalid.validity.reasons.iter().find(|reason| reason.id == "stream.other_period").unwrap();
+        for words in [":0000 every ", ":0001 every ", " us"] {
+            assert!(reason.text.contains(words), "{}", reason.text);
+        }
+        assert!(reason.remedy.contains("listen far --stream-id ") && reason.remedy.contains("--period "), "{reason:?}");
+    });
+}
+
+#[test]
 fn a_listener_without_frames_is_invalid() {
     let _alone = alone();
     let ends = VethPair::create().expect("the right to make namespaces: run as root");
