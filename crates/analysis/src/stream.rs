@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use record::{Calibration, Correction, Histogram, Listener, ReceivedStream, Record, Series, Talker};
+use record::{
+    Calibration, Correction, Histogram, Listener, ORDINARY_PERCENT, ReceivedStream, Record, Series, Talker, TalkerLoad,
+};
 
 use crate::{
     duration::format_exact,
@@ -15,7 +17,7 @@ const OFFSETS_US: [u64; 21] =
     [0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000, 2000, 5000];
 /// The largest offset of the curve, per cent of the period; a real-time thread must sleep for the rest.
 const CURVE_PERCENT: u64 = 95;
-/// The largest calibrated offset, per cent of the period; sending takes time too.
+/// The largest calibrated offset, per cent of the period.
 const MAX_PERCENT: u64 = 80;
 /// The knee of the curve makes at most one part in this many more frames late than the longest calibrated offset.
 const KNEE_PART: u64 = 10;
@@ -28,7 +30,7 @@ const KNEE_TOTAL: u64 = 100_000;
 /// tail of the histogram `raw` of wake-ups, without trying each offset. `also_ns` are further offsets to include.
 #[must_use]
 pub fn curve(raw: &Histogram, period_ns: u64, tolerance_ns: u64, also_ns: &[u64]) -> Vec<(u64, u64)> {
-    let most_ns = percent_of(period_ns, CURVE_PERCENT);
+    let most_ns = three_digits(percent_of(period_ns, CURVE_PERCENT));
     let usual = OFFSETS_US.into_iter().map(|us| us * 1000).filter(|&offset_ns| offset_ns <= most_ns);
     let mut offsets: Vec<u64> = usual.chain(also_ns.iter().copied()).chain([most_ns]).collect();
     offsets.sort_unstable();
@@ -37,17 +39,31 @@ pub fn curve(raw: &Histogram, period_ns: u64, tolerance_ns: u64, also_ns: &[u64]
     offsets.into_iter().map(|offset_ns| (offset_ns, late(offset_ns))).collect()
 }
 
+/// The largest time up to `ns` that a text with three digits shows exactly, so that the last offset of the curve can be
+/// given back.
+fn three_digits(ns: u64) -> u64 {
+    let step_ns = 10_u64.pow(ns.checked_ilog10().unwrap_or_default().saturating_sub(2));
+    ns / step_ns * step_ns
+}
+
 fn percent_of(period_ns: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(period_ns) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
-/// The knee of the curve, ns, in whole us: the shortest offset that makes at most a tenth more frames late than the
-/// longest calibrated one, or 10 in a million more, whichever is more. Longer spinning buys less than that. The definition
-/// is punctual's own.
+/// The longest calibrated offset, ns, of a talker that needs `own_ns` of CPU time in each period apart from spinning,
+/// on a CPU of which the kernel keeps `ordinary_percent` for ordinary threads.
 #[must_use]
-pub fn knee_ns(raw: &Histogram, period_ns: u64, tolerance_ns: u64) -> u64 {
+pub fn longest_calibrated_ns(period_ns: u64, own_ns: u64, ordinary_percent: u64) -> u64 {
+    percent_of(period_ns, MAX_PERCENT).min(record::longest_offset_ns(period_ns, own_ns, ordinary_percent))
+}
+
+/// The knee of the curve, ns, in whole us: the shortest offset that makes at most a tenth more frames late than the
+/// longest calibrated one `most_ns`, or 10 in a million more, whichever is more. Longer spinning buys less than that.
+/// The definition is punctual's own.
+#[must_use]
+pub fn knee_ns(raw: &Histogram, tolerance_ns: u64, most_ns: u64) -> u64 {
     let late = |offset_ns: u64| raw.count_above(offset_ns.saturating_add(tolerance_ns).try_into().unwrap_or(i64::MAX));
-    let most_us = percent_of(period_ns, MAX_PERCENT) / 1_000;
+    let most_us = most_ns / 1_000;
     let fewest = late(most_us * 1_000);
     let allowed = fewest.saturating_add((fewest / KNEE_PART).max(raw.total() / KNEE_TOTAL));
     // Longer offsets never make more frames late.
@@ -65,11 +81,9 @@ fn between(below: Option<u64>, above: u64) -> Option<u64> {
 }
 
 /// The wake-up offset for a talker on a machine with these wake-ups: the shortest one that makes as few packets late as
-/// the longest allowed one, and the knee of the curve, both with a margin of a tenth plus 1 us. `reserved_ns` of each
-/// period are for sending.
+/// the longest allowed one `most_ns`, and the knee of the curve, both with a margin of a tenth plus 1 us.
 #[must_use]
-pub fn calibrate(wake_ups: &Series, tolerance_ns: u64, reserved_ns: u64) -> Calibration {
-    let most_ns = percent_of(wake_ups.period_ns, MAX_PERCENT).saturating_sub(reserved_ns);
+pub fn calibrate(wake_ups: &Series, tolerance_ns: u64, most_ns: u64) -> Calibration {
     let within =
         wake_ups.raw.iter().map(|(late_ns, _)| late_ns.max(0).unsigned_abs()).filter(|&late_ns| late_ns <= most_ns);
     let covered_ns = within.max().unwrap_or_default();
@@ -80,7 +94,7 @@ pub fn calibrate(wake_ups: &Series, tolerance_ns: u64, reserved_ns: u64) -> Cali
         p99_999_ns: wake_ups.raw.percentile(99.999).unwrap_or_default().min(max_ns),
         max_ns,
         wanted_ns: with_margin(covered_ns),
-        knee_ns: Some(with_margin(knee_ns(&wake_ups.raw, wake_ups.period_ns, tolerance_ns))),
+        knee_ns: Some(with_margin(knee_ns(&wake_ups.raw, tolerance_ns, most_ns))),
         is_knee: false,
         fits: max_ns.max(0).unsigned_abs() <= most_ns,
     }
@@ -89,9 +103,11 @@ pub fn calibrate(wake_ups: &Series, tolerance_ns: u64, reserved_ns: u64) -> Cali
 /// Computes the curve of each talker, and its knee.
 pub fn fill(record: &mut Record) {
     for series in &mut record.series {
+        let own_ns = TalkerLoad::of(series).map_or(0, |load| load.own_ns);
+        let most_ns = longest_calibrated_ns(series.period_ns, own_ns, ORDINARY_PERCENT);
         if let Some(talker) = series.kind.talker_mut() {
             let spins = talker.launch.is_none() && series.samples > 0;
-            talker.knee_ns = spins.then(|| knee_ns(&series.raw, series.period_ns, talker.tolerance_ns));
+            talker.knee_ns = spins.then(|| knee_ns(&series.raw, talker.tolerance_ns, most_ns));
             let also_ns: Vec<u64> = [talker.offset_ns].into_iter().chain(talker.knee_ns).collect();
             talker.curve = curve(&series.raw, series.period_ns, talker.tolerance_ns, &also_ns);
         }
@@ -199,14 +215,40 @@ mod tests {
 
     #[test]
     fn calibrates_the_offset_within_the_period() {
-        let quiet = calibrate(&wake_ups(&[4_000, 5_000, 20_000]), 1_250, 0);
+        let most_ns = longest_calibrated_ns(125_000, 0, 5);
+        let quiet = calibrate(&wake_ups(&[4_000, 5_000, 20_000]), 1_250, most_ns);
         assert!((23_000..23_100).contains(&quiet.wanted_ns) && quiet.fits, "{quiet:?}");
         // No offset covers a stall of 5 ms, so the offset that covers the other wake-ups is enough.
-        let stalled = calibrate(&wake_ups(&[4_000, 5_000, 20_000, 5_000_000]), 1_250, 0);
+        let stalled = calibrate(&wake_ups(&[4_000, 5_000, 20_000, 5_000_000]), 1_250, most_ns);
         assert_eq!((stalled.wanted_ns, stalled.fits, stalled.max_ns), (quiet.wanted_ns, false, 5_000_000));
-        assert_eq!(calibrate(&wake_ups(&[99_000]), 1_250, 0).wanted_ns, 100_000, "the rest of the period is for sleep");
-        assert_eq!(calibrate(&wake_ups(&[78_000]), 1_250, 21_000).wanted_ns, 79_000, "time for 8 streams");
-        assert_eq!(calibrate(&wake_ups(&[]), 1_250, 0).wanted_ns, 1_000);
+        assert_eq!(
+            calibrate(&wake_ups(&[99_000]), 1_250, most_ns).wanted_ns,
+            100_000,
+            "the rest of the period is for sleep"
+        );
+        assert_eq!(calibrate(&wake_ups(&[]), 1_250, most_ns).wanted_ns, 1_000);
+    }
+
+    #[test]
+    fn the_longest_offset_leaves_time_to_send_and_to_ordinary_threads() {
+        let of = |own_ns, ordinary| longest_calibrated_ns(125_000, own_ns, ordinary);
+        assert_eq!((of(0, 5), of(6_000, 5)), (100_000, 100_000));
+        assert_eq!((of(20_000, 5), of(20_000, 20)), (86_250, 67_500), "85 % and 70 % of the CPU with the time to send");
+        assert_eq!((of(200_000, 5), of(0, 100)), (0, 0));
+        let most_ns = of(20_000, 5);
+        let found = calibrate(&wake_ups(&[4_000, 99_000]), 1_250, most_ns);
+        assert!(!found.fits && found.wanted_ns < most_ns && found.knee_ns < Some(most_ns), "{found:?}");
+        assert_eq!(calibrate(&wake_ups(&[86_000]), 1_250, most_ns).wanted_ns, most_ns);
+    }
+
+    #[test]
+    fn the_last_offset_of_the_curve_can_be_given_back() {
+        for (period_ns, last_ns) in [(125_000, 118_000), (1_333_333, 1_260_000), (250, 237), (0, 0)] {
+            let curve = curve(&of(&[5]), period_ns, 1_000, &[]);
+            assert_eq!(curve.last().map(|point| point.0), Some(last_ns), "{period_ns}");
+            let shown = crate::duration::format_unsigned_ns(last_ns);
+            assert!(last_ns == 0 || crate::parse_ns(&shown.replace(' ', "")) == Ok(last_ns), "{shown}");
+        }
     }
 
     #[test]
@@ -217,23 +259,23 @@ mod tests {
             raw.add(late_ns, count);
         }
         let late = |offset_ns: u64| raw.count_above((offset_ns + 1_250).cast_signed());
-        let knee_ns = knee_ns(&raw, 125_000, 1_250);
+        let knee_ns = knee_ns(&raw, 1_250, 100_000);
         assert_eq!((knee_ns % 1_000, late(knee_ns), late(knee_ns - 1_000)), (0, 40, 50), "{knee_ns}");
-        let found = calibrate(&Series { raw: raw.clone(), ..wake_ups(&[900_000]) }, 1_250, 0);
+        let found = calibrate(&Series { raw: raw.clone(), ..wake_ups(&[900_000]) }, 1_250, 100_000);
         assert!(found.knee_ns.is_some_and(|ns| ns > knee_ns && ns < found.wanted_ns / 4), "{found:?}");
     }
 
     #[test]
     fn without_a_bend_the_knee_is_the_longest_useful_offset() {
-        assert_eq!(knee_ns(&of(&[]), 125_000, 1_250), 0);
-        assert_eq!(knee_ns(&of(&[500]), 125_000, 1_250), 0, "within the tolerance");
+        assert_eq!(knee_ns(&of(&[]), 1_250, 100_000), 0);
+        assert_eq!(knee_ns(&of(&[500]), 1_250, 100_000), 0, "within the tolerance");
         let rising: Vec<i64> = (0..100).map(|us| us * 1_000).collect();
         assert!(
-            (94_000..=100_000).contains(&knee_ns(&of(&rising), 125_000, 1_250)),
+            (94_000..=100_000).contains(&knee_ns(&of(&rising), 1_250, 100_000)),
             "each us makes one frame less late"
         );
-        assert_eq!(knee_ns(&of(&[i64::MAX]), 125_000, 1_250), 0, "nothing helps");
-        assert_eq!(knee_ns(&of(&[5]), 1, 1_000), 0, "a period too short for whole us");
+        assert_eq!(knee_ns(&of(&[i64::MAX]), 1_250, 100_000), 0, "nothing helps");
+        assert_eq!(knee_ns(&of(&[5]), 1_000, 0), 0, "a period too short for whole us");
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod facts;
 mod handlers;
 mod threads;
 
-use record::{Cause, CauseKind, Why};
+use record::{Cause, CauseKind, Why, shell::with_options};
 
 use machine::FAIR_SERVERS_OFF;
 
@@ -138,6 +138,18 @@ fn throttled(facts: &RemedyFacts) -> String {
         return format!(
             "this is the limit for punctual's own polling thread: with a real-time policy, let it poll for a smaller part of \
              its period, `--runtime {half_us}us`"
+        );
+    }
+    if let Some(load) = facts.full_talker {
+        let (percent, offset) = (load.percent, format!("{}us", load.longest_offset_ns / 1_000));
+        let command = &facts.policy_command;
+        let shorter = match command.is_empty() {
+            true => format!("a wake-up offset of {offset}"),
+            false => format!("`{}`", with_options(command, &[("--wakeup-offset", &offset)])),
+        };
+        return format!(
+            "the wake-up offset of punctual's own talker is too long: with it the talker used {percent} % of its CPU, and \
+             the kernel stopped it for waiting ordinary threads; use a shorter one, {shorter}"
         );
     }
     let off = if facts.has_fair_server { FAIR_SERVERS_OFF } else { REALTIME_LIMIT_OFF };

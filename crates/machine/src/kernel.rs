@@ -182,6 +182,29 @@ pub fn limits_realtime_threads(root: &Root) -> bool {
     runtime.is_none_or(|runtime| runtime >= 0 && period.is_none_or(|period| runtime < period))
 }
 
+/// Per cent of a CPU that the kernel keeps for ordinary threads, at least the kernel's default: the largest share of
+/// all CPUs. It is that default if it cannot be read, and if it is turned off, because ordinary threads need some time
+/// in any case.
+#[must_use]
+pub fn ordinary_percent(root: &Root) -> u64 {
+    const SERVERS: &str = "sys/kernel/debug/sched/fair_server";
+    let share =
+        |kept: u64, period: u64| u64::try_from((u128::from(kept) * 100).div_ceil(u128::from(period.max(1)))).ok();
+    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
+    let shares: Vec<u64> = if has_fair_server(&release) {
+        let of_cpu = |cpu: String| {
+            let number = |file: &str| root.number::<u64>(&format!("{SERVERS}/{cpu}/{file}"));
+            share(number("runtime")?, number("period")?)
+        };
+        root.list(SERVERS).into_iter().filter_map(of_cpu).collect()
+    } else {
+        let number = |file: &str| root.number::<u64>(&format!("proc/sys/kernel/{file}"));
+        let kept = number("sched_rt_runtime_us").zip(number("sched_rt_period_us"));
+        kept.and_then(|(runtime, period)| share(period.saturating_sub(runtime), period)).into_iter().collect()
+    };
+    shares.into_iter().fold(record::ORDINARY_PERCENT, u64::max).min(100)
+}
+
 /// The arguments that keep other work off CPUs, as far as a kernel has them. The default is a current kernel with all of them.
 /// Sources: the kernel's `Documentation/admin-guide/kernel-parameters.txt` and `kernel/sched/isolation.c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,6 +342,35 @@ mod tests {
         assert!(limits(&[(release, "6.12.0\n"), (runtime, "-1\n")]), "the old limit has no effect");
         assert!(limits(&[(release, "6.12.0\n"), (&server(0), "0\n"), (&server(1), "50000000\n")]));
         assert!(!limits(&[(release, "6.12.0\n"), (&server(0), "0\n"), (&server(1), "0\n")]));
+    }
+
+    #[test]
+    fn the_largest_share_of_ordinary_threads_counts() {
+        let percent = |files: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().unwrap();
+            let root = Root::at(folder.path());
+            for (path, text) in files {
+                fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+                fs::write(root.path(path), text).unwrap();
+            }
+            ordinary_percent(&root)
+        };
+        let release = "proc/sys/kernel/osrelease";
+        let [runtime, period] =
+            ["sched_rt_runtime_us", "sched_rt_period_us"].map(|file| format!("proc/sys/kernel/{file}"));
+        let old = |kept| percent(&[(release, "6.1.0\n"), (&runtime, kept), (&period, "1000000\n")]);
+        assert_eq!([old("950000\n"), old("800000\n"), old("-1\n"), old("1000000\n")], [5, 20, 5, 5]);
+        let server = |cpu, file| format!("sys/kernel/debug/sched/fair_server/cpu{cpu}/{file}");
+        let new = |given| {
+            let (first, second) = (server(0, "runtime"), server(1, "runtime"));
+            let (of_first, of_second) = (server(0, "period"), server(1, "period"));
+            let periods = [(&*of_first, "1000000000\n"), (&*of_second, "1000000000\n")];
+            percent(
+                &[&[(release, "6.12.0\n"), (&runtime, "-1\n"), (&first, "0\n"), (&second, given)], &periods[..]]
+                    .concat(),
+            )
+        };
+        assert_eq!([new("50000000\n"), new("125000000\n"), new("0\n"), percent(&[])], [5, 13, 5, 5]);
     }
 
     const DYNAMIC_BUILD: &str = "#1 SMP PREEMPT_DYNAMIC Debian";

@@ -76,7 +76,7 @@ pub use interrupts::{InterruptWatch, Interrupts};
 pub use journal::{JournalError, RestoreError, Restored};
 pub use kernel::{
     FAIR_SERVERS_OFF, Isolation, has_fair_server, is_realtime_kernel, lacks_kernel_option, limits_realtime_threads,
-    version as kernel_version,
+    ordinary_percent, version as kernel_version,
 };
 pub use root::{Root, Seen, Unreadable};
 pub use shield::{Shield, ShieldError};

@@ -79,6 +79,10 @@ pub struct Series {
     /// ends if the thread is found on another CPU; `notes` then says so.
     #[serde(default)]
     pub cpu_checks: u64,
+    /// CPU time that the thread used from its start until its end, ns. Absent before its end, for EVL threads, for
+    /// threads without deadlines, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_time_ns: Option<u64>,
     /// Figures of an EVL thread; absent for Linux threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evl: Option<EvlThread>,

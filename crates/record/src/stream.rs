@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CapturedMediaChange, ClockRelation, Extra, Histogram, PresentationMargin, Times, count::is_zero};
+use crate::{CapturedMediaChange, ClockRelation, Extra, Histogram, PresentationMargin, Series, Times, count::is_zero};
 
 /// Name of the phase that finds the wake-up offset of a talker before the run.
 pub const CALIBRATION: &str = "offset";
@@ -108,8 +108,8 @@ pub struct Talker {
     /// count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(u64, u64)>,
-    /// Knee of `curve`, ns: the shortest wake-up offset that makes at most a tenth more frames late than 80 % of the
-    /// period, or 10 in a million more. Absent if the talker does not spin, and in older records.
+    /// Knee of `curve`, ns: the shortest wake-up offset that makes at most a tenth more frames late than the longest
+    /// one that `auto` would choose, or 10 in a million more. Absent if the talker does not spin, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee_ns: Option<u64>,
     /// Calibration of the wake-up offset; absent if the offset was given.
@@ -327,6 +327,53 @@ pub struct CardStamps {
     /// From the slot of a frame to its transmission; absent without timestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_slot: Option<Times>,
+}
+
+/// Per cent of each period that a real-time talker leaves to other work, in addition to the share that the kernel keeps
+/// for ordinary threads: its interrupts, and slots that take longer than usual.
+const OTHER_WORK_PERCENT: u64 = 10;
+/// Per cent of each CPU that the kernel keeps for ordinary threads unless it is configured otherwise: 50 ms of each
+/// second by the fair server since Linux 6.12, and before by `sched_rt_runtime_us`.
+pub const ORDINARY_PERCENT: u64 = 5;
+
+/// The longest wake-up offset of a spinning talker that leaves other threads time on its CPU, ns. `own_ns` is the CPU
+/// time that it needs in each period apart from spinning. The kernel keeps `ordinary_percent` of the CPU for ordinary
+/// threads: while these wait, it stops a real-time thread that leaves them less.
+#[must_use]
+pub fn longest_offset_ns(period_ns: u64, own_ns: u64, ordinary_percent: u64) -> u64 {
+    let percent = 100_u64.saturating_sub(ordinary_percent.saturating_add(OTHER_WORK_PERCENT));
+    let most_ns = u128::from(period_ns) * u128::from(percent) / 100;
+    u64::try_from(most_ns).unwrap_or(u64::MAX).saturating_sub(own_ns)
+}
+
+/// The use of its CPU by a talker that spins until its slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TalkerLoad {
+    /// CPU time of the thread, per cent of the time of its slots.
+    pub percent: u64,
+    /// CPU time of a slot without spinning, ns.
+    pub own_ns: u64,
+    /// Longest wake-up offset that leaves other threads enough time, ns, in whole us.
+    pub longest_offset_ns: u64,
+}
+
+impl TalkerLoad {
+    /// Returns the load of a talker's thread; `None` for another thread, for a talker that does not spin, and if its
+    /// CPU time is unknown.
+    #[must_use]
+    pub fn of(series: &Series) -> Option<Self> {
+        let talker = series.kind.talker().filter(|talker| talker.offset_ns > 0 && talker.launch.is_none())?;
+        let slots = series.samples.saturating_add(series.missed);
+        let slots_ns = u128::from(slots) * u128::from(series.period_ns);
+        let used_ns = series.cpu_time_ns?;
+        let percent = u64::try_from((u128::from(used_ns) * 100).checked_div(slots_ns)?).unwrap_or(u64::MAX);
+        // The median, because a few stalls change a mean much.
+        let late_ns = series.raw.percentile(50.0)?.max(0).unsigned_abs();
+        let spun_ns = talker.offset_ns.saturating_sub(late_ns);
+        let own_ns = used_ns.checked_div(series.samples)?.saturating_sub(spun_ns);
+        let longest_ns = longest_offset_ns(series.period_ns, own_ns, ORDINARY_PERCENT);
+        Some(Self { percent, own_ns, longest_offset_ns: longest_ns / 1_000 * 1_000 })
+    }
 }
 
 /// Calibration of a wake-up offset.

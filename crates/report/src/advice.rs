@@ -16,7 +16,7 @@ use crate::{
     campaign::worst_scenario,
     remedy::advice_and_command,
     round_trip::peer_advice,
-    stream::{knee_advice, offset_advice},
+    stream::{full_cpu_advice, knee_advice, offset_advice},
     words::Words,
 };
 
@@ -37,7 +37,7 @@ pub(crate) fn of_run(record: &Record) -> Vec<(String, String)> {
         let space = if advice.is_empty() { "" } else { " " };
         (format!("{}:{space}{advice}", to_do.title(words)), command.to_owned())
     });
-    let of_talker = offset_advice(record).or_else(|| knee_advice(record));
+    let of_talker = offset_advice(record).or_else(|| full_cpu_advice(record)).or_else(|| knee_advice(record));
     peer_advice(record).into_iter().chain(of_talker).chain(longer_matrix(record)).chain(of_culprits).collect()
 }
 

@@ -3,7 +3,7 @@
 use analysis::{format_exact, format_ns};
 use record::{
     CapturedMediaChange, ClaimedAddresses, ClockRelation, ClockTie, Histogram, Launch, Listener, Maap, MaapResolution,
-    OneWay, ReceivedStream, Record, Series, Stream, StreamIdentity, Talker, Times, counted, grouped,
+    OneWay, ReceivedStream, Record, Series, Stream, StreamIdentity, Talker, TalkerLoad, Times, counted, grouped,
 };
 
 use crate::{blame::unsigned, words::capitalized};
@@ -44,6 +44,8 @@ pub(crate) struct Figure {
 
 /// The knee is offered if it saves at least this part of the period, per cent of a CPU.
 const KNEE_SAVES_PERCENT: u64 = 10;
+/// A real-time talker that uses this part of its CPU, per cent, is near the limit of the kernel, 95 % by default.
+const FULL_PERCENT: u64 = 90;
 /// The option of the wake-up offset.
 const OFFSET: &str = "--wakeup-offset";
 /// Most streams with a row of their own.
@@ -70,6 +72,28 @@ pub(crate) fn offset_advice(record: &Record) -> Option<(String, String)> {
     }
     let advice = "frames are late because the talker wakes at its slots: let it wake earlier and spin until the slot";
     Some(with_offset(record, advice, "auto"))
+}
+
+/// Advice and command for a talker that spins so long that its CPU has no time for other threads. `None` for other
+/// runs, and for invalid ones.
+pub(crate) fn full_cpu_advice(record: &Record) -> Option<(String, String)> {
+    let loads =
+        record.series.iter().filter_map(|series| Some((series, series.kind.talker()?, TalkerLoad::of(series)?)));
+    let full =
+        loads.filter(|(_, talker, load)| load.percent >= FULL_PERCENT && load.longest_offset_ns < talker.offset_ns);
+    let (series, talker, load) = full.max_by_key(|(.., load)| load.percent)?;
+    if !record.validity.valid {
+        return None;
+    }
+    let offset_ns = load.longest_offset_ns.min(talker.knee_ns.unwrap_or(u64::MAX));
+    let spinning = talker.offset_ns as f64 * 100.0 / series.period_ns.max(1) as f64;
+    let advice = format!(
+        "the talker uses {} % of its CPU, up to {spinning:.0} % to spin: while other threads wait there, the kernel stops \
+         it; use a shorter wake-up offset",
+        load.percent
+    );
+    let offset = if offset_ns == 0 { "0us".to_owned() } else { format_exact(offset_ns) };
+    Some(with_offset(record, &advice, &offset))
 }
 
 /// Advice and command for a talker that spins much longer than the knee of its curve, for few late frames less. `None`

@@ -3,8 +3,11 @@
 use std::{collections::BTreeSet, fmt::Display};
 
 use machine::{CpuList, Isolation, has_fair_server};
-use record::{Blame, BlameMode, MeasuredBy, Record, shell::with_options};
+use record::{Blame, BlameMode, MeasuredBy, Record, TalkerLoad, shell::with_options};
 
+/// A talker that uses at least this part of its CPU, per cent, is the thread that the kernel stopped for ordinary ones.
+/// Below the 95 % that the kernel allows, because interrupts take a part, and the stops themselves are not counted.
+const FULL_PERCENT: u64 = 80;
 /// Up to this number, the files of single CPUs are named.
 const MAX_FILES: usize = 4;
 
@@ -35,6 +38,8 @@ pub struct RemedyFacts {
     pub period_ns: u64,
     /// If our own thread polls instead of sleeping: its period, ns.
     pub polls_each_ns: Option<u64>,
+    /// The talker of the run that uses most of its CPU, if one uses nearly all of it.
+    pub full_talker: Option<TalkerLoad>,
     /// True if a governor sets the frequency of the CPUs.
     pub has_governor: bool,
     /// True if the CPUs have more than one idle state.
@@ -95,6 +100,12 @@ impl RemedyFacts {
                 .find(|series| series.kind.noise().is_some())
                 .map(|series| series.period_ns)
                 .filter(|_| lowest_priority(record).is_some()),
+            full_talker: record
+                .series
+                .iter()
+                .filter_map(TalkerLoad::of)
+                .filter(|load| load.percent >= FULL_PERCENT)
+                .max_by_key(|load| load.percent),
             has_governor: record.machine.governor.is_some(),
             has_idle_states: record.machine.idle_states.as_deref().is_some_and(|states| states.contains(", ")),
             loads: record.phases.iter().flat_map(|phase| &phase.asked_loads).map(|spec| kind_of_load(spec)).collect(),

@@ -189,6 +189,28 @@ fn names_the_limit_of_the_kernel() {
 }
 
 #[test]
+fn names_the_wake_up_offset_of_a_talker_that_fills_its_cpu() {
+    let facts = |cpu_time_ns, offset_ns| {
+        let talker = record::Talker { offset_ns, ..record::Talker::default() };
+        let mut series = Series { period_ns: 125_000, samples: 8_000, cpu_time_ns, ..Series::default() };
+        series.kind = record::SeriesKind::Stream(record::Stream::Talker(Box::new(talker)));
+        series.raw.add(5_000, 8_000);
+        let command =
+            ["punctual", "measure", "stream", "--self", "--wakeup-offset", "100us"].map(str::to_owned).to_vec();
+        RemedyFacts::of(&Record { command, series: vec![series], ..Record::default() })
+    };
+    let throttled = Cause::new(CauseKind::Throttled, "");
+    // 95 us of spinning and 25 us of sending in each 125 us.
+    let named =
+        ["own talker is too long", "used 96 % of its CPU", "`punctual measure stream --self --wakeup-offset 81us`"];
+    says(&throttled, &facts(Some(960_000_000), 100_000), &named);
+    let another = ["find the one that did"];
+    says(&throttled, &facts(Some(360_000_000), 25_000), &another);
+    says(&throttled, &facts(None, 100_000), &another);
+    says(&throttled, &facts(Some(960_000_000), 0), &another);
+}
+
+#[test]
 fn takes_the_facts_from_the_record() {
     let command = vec!["/opt/my tools/punctual".to_owned(), "--quick".to_owned()];
     let mut record = Record { command, ..Record::default() };
@@ -205,6 +227,7 @@ fn takes_the_facts_from_the_record() {
     let facts = RemedyFacts::of(&record);
     let expected = RemedyFacts {
         isolation: machine::Isolation::default(),
+        full_talker: None,
         loads: ["net".to_owned(), "cpu".to_owned()].into(),
         thread_id: None,
         priority: Some(19),

@@ -147,6 +147,7 @@ impl Reader {
             spikes: self.worst.with(&self.fresh),
             floor_ns: grant.floor_ns,
             cpu_checks: shared.cpu_checks.load(Relaxed),
+            cpu_time_ns: shared.cpu_time_ns.get().copied(),
             evl: grant.evl_level.map(|abi| EvlThread { abi, in_band: shared.in_band.load(Relaxed) }),
             notes: self.notes(settings, shared),
             ..Series::default()

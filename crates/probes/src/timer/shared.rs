@@ -1,7 +1,7 @@
 //! Data shared by the measuring thread and its reader: lock-free counters, and a queue of rare events.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed},
 };
 
@@ -40,6 +40,8 @@ pub struct Shared {
     pub lost: AtomicU64,
     /// Checks that found the thread on its own CPU.
     pub cpu_checks: AtomicU64,
+    /// CPU time that the thread used for all its deadlines, ns; unset until it has ended, and for EVL threads.
+    pub cpu_time_ns: OnceLock<u64>,
     /// Pauses that the guard imposed on the thread.
     pub pauses: AtomicU64,
     /// Waits for a device that have ended.
@@ -100,6 +102,7 @@ pub fn channel() -> (Writer, Arc<Shared>, rtrb::Consumer<Event>) {
         outside: AtomicU64::new(0),
         lost: AtomicU64::new(0),
         cpu_checks: AtomicU64::new(0),
+        cpu_time_ns: OnceLock::new(),
         pauses: AtomicU64::new(0),
         waits: AtomicU64::new(0),
         in_band: AtomicU64::new(0),

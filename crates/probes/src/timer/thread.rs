@@ -7,7 +7,7 @@ use std::{
     sync::{atomic::Ordering::Relaxed, mpsc},
 };
 
-use sys::{alloc_guard::without_allocation, clock::Clock, evl::Waker};
+use sys::{alloc_guard::without_allocation, clock::Clock, evl::Waker, usage::thread_cpu_time_ns};
 
 use super::{
     backend::ThreadBackend,
@@ -71,6 +71,7 @@ pub fn run(
         if behind_ns < 0 { 0 } else { ((behind_ns / period_ns + 1) * period_ns).min(behind_ns + LATE_LEAD_NS) };
     let (first_ns, end_ns) = (first_ns + late_ns, end_ns.saturating_add(late_ns));
     shared.first_deadline_ns.store(first_ns, Relaxed);
+    let cpu_before_ns = thread_cpu_time_ns();
     let end = match settings.spin {
         None => {
             let mut measuring = Measuring::new(settings, work, pinned_to, writer, first_ns, end_ns);
@@ -82,6 +83,8 @@ pub fn run(
         }
     };
     if backend.evl_level().is_none() {
+        // Only this thread sets it.
+        let _ = shared.cpu_time_ns.set(thread_cpu_time_ns().saturating_sub(cpu_before_ns));
         shared.at_end.read();
     }
     shared.set_end(end);

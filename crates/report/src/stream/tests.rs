@@ -271,6 +271,28 @@ fn advises_a_wakeup_offset_if_most_frames_are_late_without_one() {
 }
 
 #[test]
+fn advises_a_shorter_offset_if_the_talker_fills_its_cpu() {
+    let advice = |cpu_time_ns, knee_ns, command: &[&str]| {
+        let talker = Talker { frames: 8_000, offset_ns: 100_000, knee_ns, ..Talker::default() };
+        let kind = SeriesKind::Stream(Stream::Talker(Box::new(talker)));
+        let mut series = Series { kind, period_ns: 125_000, samples: 8_000, cpu_time_ns, ..Series::default() };
+        series.raw.add(5_000, 8_000);
+        let mut record = Record { series: vec![series], ..Record::default() };
+        record.validity.valid = true;
+        record.command = command.iter().map(|&word| word.to_owned()).collect();
+        full_cpu_advice(&record)
+    };
+    let measured = ["punctual", "measure", "stream", "--self"];
+    let full = Some(960_000_000);
+    let (text, command) = advice(full, None, &measured).unwrap();
+    assert!(text.starts_with("the talker uses 96 % of its CPU, up to 80 % to spin: "), "{text}");
+    assert_eq!(command, "punctual measure stream --self --wakeup-offset 81us");
+    assert!(advice(full, Some(12_000), &measured).unwrap().1.ends_with(" --wakeup-offset 12us"), "the knee is enough");
+    assert!(advice(full, None, &["punctual", "run"]).unwrap().0.ends_with(", with a wake-up offset of 81us"));
+    assert_eq!((advice(Some(880_000_000), None, &measured), advice(None, None, &measured)), (None, None));
+}
+
+#[test]
 fn offers_the_knee_if_it_saves_a_tenth_of_a_cpu() {
     let record = |offset_ns: u64, late: u64, knees: u64| {
         let curve = vec![(12_000, knees), (offset_ns, late)];
