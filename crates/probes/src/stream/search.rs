@@ -141,10 +141,10 @@ mod tests {
     /// Frames of streams 0, 1, … with these periods, in order of arrival, for one second.
     fn search_among(expected_ns: u64, periods_ns: &[i64]) -> (u64, Found) {
         let id = frame(0, 0).avtp.stream_id;
-        let of = |(stream, &period_ns): (usize, &i64)| {
-            (0..1_000_000_000 / period_ns).map(move |seq| frame(stream as u64, seq * period_ns + stream as i64))
+        let of = |(stream, &period_ns): (i64, &i64)| {
+            (0..1_000_000_000 / period_ns).map(move |seq| frame(stream.cast_unsigned(), seq * period_ns + stream))
         };
-        let mut frames: Vec<Arrival> = periods_ns.iter().enumerate().flat_map(of).collect();
+        let mut frames: Vec<Arrival> = (0..).zip(periods_ns).flat_map(of).collect();
         frames.sort_by_key(|frame| frame.stamp_ns);
         let mut search = Search::new(expected_ns);
         for frame in frames {
