@@ -1,5 +1,7 @@
 //! The CPUs that may be measured.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use crate::{CpuList, Root, Unreadable, cgroup, run_groups, virt};
@@ -193,6 +195,43 @@ pub(crate) fn turbo(root: &Root) -> Result<Turbo, Unreadable> {
 #[must_use]
 pub fn online_cpus(root: &Root) -> CpuList {
     list(root, "online").unwrap_or_default()
+}
+
+/// The switch of turbo frequencies of the driver `intel_pstate`.
+pub(crate) const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
+
+/// Why the kernel limits a frequency, whatever its highest frequency is set to. `scaling_max_freq` then shows this limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ceiling {
+    /// Turbo is off, and the highest frequency of the CPU is one of turbo (`Documentation/admin-guide/pm/intel_pstate.rst`).
+    NoTurbo,
+    /// The limit of the firmware (`bios_limit` of the driver `acpi-cpufreq`).
+    Firmware,
+    /// Cooling.
+    Heat,
+}
+
+impl fmt::Display for Ceiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoTurbo => "turbo is off",
+            Self::Firmware => "the firmware has a lower limit",
+            Self::Heat => "a CPU is too hot now",
+        })
+    }
+}
+
+/// Why the kernel limits the frequency of this CPU to the present limit; `None` if nothing but the user's limit does.
+pub(crate) fn frequency_ceiling(root: &Root, cpu: u32) -> Option<Ceiling> {
+    let khz = |name: &str| root.number::<u64>(&format!("{CPU}/cpu{cpu}/cpufreq/{name}"));
+    let now = khz("scaling_max_freq")?;
+    if root.word(NO_TURBO).is_ok_and(|off| off == "1") && khz("base_frequency").is_none_or(|base| now >= base) {
+        return Some(Ceiling::NoTurbo);
+    }
+    if khz("bios_limit").is_some_and(|limit| Some(limit) < khz("cpuinfo_max_freq") && now >= limit) {
+        return Some(Ceiling::Firmware);
+    }
+    (!crate::conditions::cooling(root).is_empty()).then_some(Ceiling::Heat)
 }
 
 /// The CPUs of this machine, also offline ones; the online ones if they cannot be read.

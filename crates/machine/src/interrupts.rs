@@ -195,6 +195,12 @@ pub(crate) enum Mover {
     Nobody,
 }
 
+/// True for the interrupts of timers, performance counters and virtualisation on ARM: they have numbers, but belong to one CPU
+/// each and cannot be moved.
+pub(crate) fn is_per_cpu(handlers: &str) -> bool {
+    handlers.ends_with("timer") || handlers.contains("arm-pmu") || handlers == "vgic"
+}
+
 /// The file of the CPUs of an interrupt.
 pub(crate) fn affinity_file(number: u32) -> String {
     format!("proc/irq/{number}/smp_affinity_list")

@@ -1,5 +1,7 @@
 //! The CPUs: frequency, idle states, sharing.
 
+use std::collections::BTreeSet;
+
 use record::Finding;
 
 use super::host::hypervisor_evidence;
@@ -9,7 +11,7 @@ use super::{
 use crate::facts::usable_idle_states;
 use crate::{
     CpuList, PUNCTUAL, Unreadable,
-    cpus::{self, Turbo},
+    cpus::{self, Ceiling, Turbo},
     topology,
 };
 
@@ -212,11 +214,22 @@ fn idle_states(context: &CheckContext) -> Finding {
     if state.exit_us.saturating_mul(1000) <= limit_ns {
         return ok(ID, title, read);
     }
+    // Without all states, idle CPUs would poll: hot, and slower for their siblings.
+    let slow: BTreeSet<usize> = context
+        .online()
+        .iter()
+        .flat_map(|cpu| usable_idle_states(context.root, cpu))
+        .filter(|(_, state)| state.exit_us.saturating_mul(1000) > limit_ns)
+        .map(|(number, _)| number)
+        .collect();
+    let files = slow.iter().map(|number| format!("/{CPU}/cpu*/cpuidle/state{number}/disable")).collect::<Vec<_>>();
     warn(ID, title, read)
         .because(
             "A sleeping CPU must wake before it can handle its timer, which adds to the latency.",
-            "punctual measure timer --hold-cpu-awake, or until the next boot: \
-         echo 1 | sudo tee /sys/devices/system/cpu/cpu*/cpuidle/state[1-9]/disable",
+            format!(
+                "punctual measure timer --hold-cpu-awake, or until the next boot: echo 1 | sudo tee {}",
+                files.join(" ")
+            ),
         )
         .until_boot()
 }
@@ -303,7 +316,15 @@ fn without_siblings(context: &CheckContext, cores: &[CpuList]) -> String {
 }
 
 /// Parts of the states of mitigations that act on each kernel entry or thread switch; the others cost almost nothing.
-const COSTLY: [&str; 5] = ["PTI", "Clear CPU buffers", "IBPB: always-on", "untrained return thunk", "Safe RET"];
+const COSTLY: [&str; 7] = [
+    "PTI",
+    "Clear CPU buffers",
+    "Clear Register File",
+    "SW loop",
+    "IBPB: always-on",
+    "untrained return thunk",
+    "Safe RET",
+];
 
 /// True if a part of the state of a mitigation acts on each kernel entry: one of [`COSTLY`], or `IBRS` or `IBPB` alone,
 /// which write to a register or flush the predictor there.
@@ -387,6 +408,16 @@ fn frequency_limit(context: &CheckContext) -> Finding {
     }
     let limited: Vec<&(u32, u64, u64)> = known.iter().filter(|(_, max, able)| max < able).collect();
     let cpus: CpuList = limited.iter().map(|(cpu, _, _)| *cpu).collect();
+    if let Some(ceiling) = cpus::frequency_ceiling(context.root, first) {
+        let title = format!("{} limited to {} of {} MHz: {ceiling}", cpus.in_words(), mhz(max), mhz(able));
+        return match ceiling {
+            Ceiling::NoTurbo => ok(ID, title, format!("{read}, {}", context.evidence(cpus::NO_TURBO))),
+            Ceiling::Heat => not_applicable(ID, format!("{title}; see cpu.throttled"), read),
+            Ceiling::Firmware => warn(ID, title, format!("{read}, {}", context.evidence(&file(first, "bios_limit"))))
+                .because("Everything on the CPU takes longer.", "allow the highest frequency in the firmware's setup")
+                .permanent(),
+        };
+    }
     let remedies =
         limited.iter().map(|(cpu, _, able)| format!("echo {able} | sudo tee /{}", file(*cpu, "scaling_max_freq")));
     warn(ID, format!("{} limited to {} of {} MHz", cpus.in_words(), mhz(max), mhz(able)), read)

@@ -786,3 +786,106 @@ fn work_does_not_move_to_isolated_cpus_that_were_not_named() {
     assert_eq!(planned("", "irq.affinity"), ["0-2"]);
     assert_eq!(planned("", "irq.default_affinity"), ["7"]);
 }
+
+/// `scaling_max_freq` shows these limits. A written value would be the user's, and stay after them.
+#[test]
+fn a_limit_of_the_kernel_is_not_lifted() {
+    let judge = |files: &[(&str, &str)]| {
+        let (_folder, root) = machine(&[]);
+        for cpu in 0..2 {
+            let cpufreq = |file: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}");
+            put(&root, &cpufreq("scaling_max_freq"), "1800000");
+            put(&root, &cpufreq("cpuinfo_max_freq"), "4900000");
+            put(&root, &cpufreq("cpuinfo_min_freq"), "400000");
+            put(&root, &cpufreq("bios_limit"), "4900000");
+        }
+        files.iter().for_each(|(path, text)| put(&root, path, text));
+        let Finding { state, title, remedy, .. } = finding(&root, "cpu.frequency_limit");
+        let plan = tune::plan(&root, &Need { only: vec!["cpu.max_freq"], ..Need::default() }).unwrap();
+        let not_here = plan.not_here.iter().find(|not| not.id == "cpu.max_freq").map(|not| not.reason.clone());
+        (state, title, remedy.is_empty(), not_here)
+    };
+    const LIMITED: &str = "CPUs 0-1 limited to 1800 of 4900 MHz";
+    const NO_TURBO: (&str, &str) = ("sys/devices/system/cpu/intel_pstate/no_turbo", "1");
+    const BASE: [&str; 2] =
+        ["sys/devices/system/cpu/cpu0/cpufreq/base_frequency", "sys/devices/system/cpu/cpu1/cpufreq/base_frequency"];
+    let by_user = (FindingState::Warn, LIMITED.to_owned(), false, None);
+    assert_eq!(judge(&[]), by_user);
+    assert_eq!(
+        judge(&[NO_TURBO, (BASE[0], "2400000"), (BASE[1], "2400000")]),
+        by_user,
+        "below the highest one without turbo"
+    );
+    let reason = |reason: &str| (format!("{LIMITED}: {reason}"), Some(format!("{reason}, which limits the frequency")));
+    let (title, not_here) = reason("turbo is off");
+    assert_eq!(judge(&[NO_TURBO]), (FindingState::Ok, title.clone(), true, not_here.clone()));
+    assert_eq!(judge(&[NO_TURBO, (BASE[0], "1800000")]), (FindingState::Ok, title, true, not_here));
+    let (title, not_here) = reason("the firmware has a lower limit");
+    let limit = ("sys/devices/system/cpu/cpu0/cpufreq/bios_limit", "1800000");
+    assert_eq!(judge(&[limit]), (FindingState::Warn, title, false, not_here));
+    let (title, not_here) = reason("a CPU is too hot now");
+    let device = |file: &str| format!("sys/class/thermal/cooling_device0/{file}");
+    let cooled = judge(&[(&device("type"), "cpufreq-cpu0"), (&device("cur_state"), "3")]);
+    assert_eq!(cooled, (FindingState::NotApplicable, format!("{title}; see cpu.throttled"), true, not_here));
+}
+
+/// Without any idle state, idle CPUs poll.
+#[test]
+fn the_remedy_for_idle_states_keeps_quick_ones() {
+    let (_folder, root) = machine(&[]);
+    for (number, latency) in [(0, "0"), (1, "1"), (2, "90"), (3, "600")] {
+        for cpu in 0..2 {
+            let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/{name}");
+            put(&root, &file("latency"), latency);
+            put(&root, &file("name"), &format!("C{number}"));
+            put(&root, &file("disable"), "0");
+        }
+    }
+    let found = finding(&root, "cpu.idle_states");
+    let files = [2, 3].map(|number| format!("/sys/devices/system/cpu/cpu*/cpuidle/state{number}/disable"));
+    assert!(found.remedy.ends_with(&format!("echo 1 | sudo tee {}", files.join(" "))), "{}", found.remedy);
+}
+
+#[test]
+fn newer_mitigations_cost_time_too() {
+    const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
+    for (name, state) in [
+        ("reg_file_data_sampling", "Mitigation: Clear Register File"),
+        (
+            "spectre_v2",
+            "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional; PBRSB-eIBRS: SW sequence; BHI: SW loop, KVM: SW loop",
+        ),
+    ] {
+        let (_folder, root) = machine(&[(&format!("{FOLDER}/{name}"), state)]);
+        assert_eq!(finding(&root, "cpu.mitigations").state, FindingState::Warn, "{name}");
+    }
+}
+
+#[test]
+fn the_budget_of_a_group_counts_with_the_limit_of_the_machine_and_of_its_parents() {
+    const GROUPS: &str = "sys/fs/cgroup/cpu/user.slice";
+    let judge = |runtime: &str| {
+        let (_folder, root) = machine(&[
+            ("proc/sys/kernel/sched_rt_runtime_us", runtime),
+            ("proc/self/cgroup", "4:cpu,cpuacct:/user.slice/session-1.scope\n"),
+            ("proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct\n"),
+            ("sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000"),
+            (&format!("{GROUPS}/cpu.rt_runtime_us"), "0"),
+            (&format!("{GROUPS}/session-1.scope/cpu.rt_runtime_us"), "0"),
+        ]);
+        let Finding { state, remedy, .. } = finding(&root, "rights.rt_budget");
+        (state, remedy)
+    };
+    let files = format!("/{GROUPS}/cpu.rt_runtime_us /{GROUPS}/session-1.scope/cpu.rt_runtime_us");
+    assert_eq!(judge("950000"), (FindingState::Fail, format!("echo 950000 | sudo tee {files}")));
+    assert_eq!(judge("-1"), (FindingState::Ok, String::new()), "the kernel does not look at it");
+}
+
+#[test]
+fn the_interrupt_of_virtualisation_on_arm_is_not_moved() {
+    let interrupts = [(9, "vgic", "0-3", "0"), (11, "arch_timer", "0-3", "0"), (12, "kvm guest vtimer", "0-3", "0")];
+    let (_folder, root) = with_interrupts("6.12.0", "", &[&interrupts[..], &[(30, "eth0", "0-1", "1")]].concat());
+    assert_eq!(finding(&root, "irq.affinity").state, FindingState::Ok);
+    let plan = tune::plan(&root, &Need { only: vec!["irq.affinity"], ..Need::default() }).unwrap();
+    assert!(plan.changes.is_empty(), "{plan:?}");
+}

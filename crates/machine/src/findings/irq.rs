@@ -96,10 +96,7 @@ fn affinity(context: &CheckContext) -> Finding {
             (!cpus.is_empty()).then_some((path, cpus))
         })
     };
-    // The timers of ARM and counters of the CPU belong to one CPU each.
-    let is_movable = |irq: &&DeviceInterrupt| {
-        !irq.handlers.is_empty() && !irq.handlers.ends_with("timer") && !irq.handlers.contains("arm-pmu")
-    };
+    let is_movable = |irq: &&DeviceInterrupt| !irq.handlers.is_empty() && !interrupts::is_per_cpu(&irq.handlers);
     let movable: Vec<&DeviceInterrupt> = devices.iter().filter(is_movable).collect();
     let placed: Vec<_> = movable.iter().filter_map(|irq| Some((*irq, cpus(irq)?))).collect();
     let unread = movable.iter().find(|irq| !placed.iter().any(|(placed, _)| placed.number == irq.number));

@@ -58,19 +58,28 @@ fn realtime(context: &CheckContext) -> Finding {
 /// Kernels with CONFIG_RT_GROUP_SCHED refuse real-time priorities in a group without a budget, even for root.
 fn rt_budget(context: &CheckContext) -> Finding {
     const ID: &str = "rights.rt_budget";
+    const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
     if let Err(why) = cgroup::lines(context.root, "self") {
         return unknown(ID, "control group not readable", without(GROUPS, why));
     }
     let Some(group) = cgroup::group_v1(context.root, "cpu") else {
         return not_applicable(ID, "no control group limits real-time threads", context.evidence(GROUPS));
     };
+    // Without the limit of the whole machine, the kernel does not look at the budgets of groups.
+    if context.root.word(RUNTIME).is_ok_and(|us| us == "-1") {
+        return ok(
+            ID,
+            "no time of real-time threads is limited, also not by control groups",
+            context.evidence(RUNTIME),
+        );
+    }
     let path = format!("{}/cpu.rt_runtime_us", group.folder);
     let budget = context.root.parsed(&path, |text| text.parse::<i64>().ok());
     match budget.map(|us| (us, evidence(&path, &us.to_string()))) {
         Ok((0, read)) => fail(ID, format!("control group {} has no time for real-time threads", group.name), read)
             .because(
                 "The kernel refuses real-time priorities for every process in this group, even for root.",
-                format!("echo 950000 | sudo tee {}", files([path.as_str()])),
+                format!("echo 950000 | sudo tee {}", files(without_time(context, &path).iter().map(String::as_str))),
             )
             .until_boot(),
         Ok((_, read)) => ok(ID, format!("control group {} may run real-time threads", group.name), read),
@@ -79,6 +88,18 @@ fn rt_budget(context: &CheckContext) -> Finding {
         }
         Err(why) => unknown(ID, "real-time budget of the control group not readable", without(&path, why)),
     }
+}
+
+/// The budgets of this group and of its parents that are 0, from the outermost one on: a group gets no more than its parent.
+fn without_time(context: &CheckContext, path: &str) -> Vec<String> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let parents = std::path::Path::new(folder).ancestors().filter_map(|folder| folder.to_str());
+    let mut files: Vec<String> = parents
+        .map(|folder| format!("{folder}/{name}"))
+        .take_while(|path| context.root.word(path).is_ok_and(|us| us == "0"))
+        .collect();
+    files.reverse();
+    files
 }
 
 fn memlock(context: &CheckContext) -> Finding {

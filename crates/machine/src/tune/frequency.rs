@@ -128,6 +128,10 @@ pub(super) fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) ->
         }
         let mut own = each(context, names.iter().map(|name| cpufreq(lead, name)).collect(), &to.to_string())?;
         if khz("scaling_max_freq").is_some_and(|now| to > now) {
+            // The kernel would keep its limit, and setting that back would make it the user's.
+            if let Some(ceiling) = cpus::frequency_ceiling(context.root, lead) {
+                return Err(WhyNot::Here(format!("{ceiling}, which limits the frequency")));
+            }
             own.reverse();
         }
         writes.extend(own);

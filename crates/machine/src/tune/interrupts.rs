@@ -25,7 +25,7 @@ pub(super) fn affinity(context: &Context<'_>, value: Option<&str>) -> Result<Vec
     for Affinity { number, handlers, path, from, to } in shield::affinities(context.root, &context.freed, &others) {
         let refusal = match interrupts::mover(context.root, number, &handlers) {
             // Since Linux 6.13, the file of an interrupt that its driver manages cannot be written.
-            _ if context.root.is_fixed(&path) => continue,
+            _ if context.root.is_fixed(&path) || interrupts::is_per_cpu(&handlers) => continue,
             // It arrives only for disk I/O that these CPUs start.
             Mover::Queue(cpus) if cpus.difference(&context.freed).is_empty() => continue,
             Mover::Queue(_) => Refusal::Likely(handlers),
