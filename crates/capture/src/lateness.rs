@@ -630,6 +630,8 @@ impl Lateness {
     /// Moves the waiting frames, and all later ones, on by so many frames.
     fn move_on(&mut self, frames: i64) {
         self.moved = self.moved.saturating_add(frames);
+        // Later frames would seem to be early beside the lateness before.
+        self.arrived.clear();
         self.replace_waiting(|grid, one| {
             let index = one.index.saturating_add(frames);
             Late { index, late_ns: grid.late_ns(index, one.at_ns), ..one }

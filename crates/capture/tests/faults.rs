@@ -175,9 +175,9 @@ fn frames_in_groups_have_one_period_per_group() {
 #[test]
 fn a_frame_left_out_of_a_group_is_one_missing_frame() {
     for group in [2_u64, 3, 7, 8] {
+        let at = |n: u64| (n / group) as i64 * PERIOD_NS + (n % group) as i64 * 5_000 + scatter(n);
         for left_out in [6_000, 6_001, 11_900] {
             let mut talker = Talker::plain(1);
-            let at = |n: u64| (n / group) as i64 * PERIOD_NS + (n % group) as i64 * 5_000 + scatter(n);
             let sent = (0..12_000).filter(|n| *n != left_out);
             let found = avtp(&sent.zip(0..).map(|(n, seq)| talker.seen(seq, at(n))).collect::<Vec<_>>());
             let capture = &found.capture;
@@ -188,9 +188,22 @@ fn a_frame_left_out_of_a_group_is_one_missing_frame() {
             );
             assert_eq!((capture.window_violations.unwrap(), losses(capture)), (0, [0; 6]), "{group} {left_out}");
         }
+        // Several groups, or single frames of some groups.
+        for whole in [true, false] {
+            let is_left_out = |n: &u64| {
+                let of_groups = [300, 700, 1_100].map(|number| number * group);
+                of_groups.iter().any(|&first| if whole { (first..first + group).contains(n) } else { *n == first })
+            };
+            let mut talker = Talker::plain(1);
+            let sent: Vec<u64> = (0..12_000).filter(|n| !is_left_out(n)).collect();
+            let missing = 12_000 - sent.len() as u64;
+            let found = avtp(&sent.iter().zip(0..).map(|(&n, seq)| talker.seen(seq, at(n))).collect::<Vec<_>>());
+            let capture = &found.capture;
+            assert_eq!((capture.skipped_slots, losses(capture)), (Some(missing), [0; 6]), "{group} {whole}");
+            assert_eq!((capture.late, capture.steps_total), (Some(0), Some(0)), "{group} {whole} {:?}", capture.steps);
+        }
         // The talker starts again inside a group.
         let mut talker = Talker::new(1);
-        let at = |n: u64| (n / group) as i64 * PERIOD_NS + (n % group) as i64 * 5_000 + scatter(n);
         let mut frames: Vec<_> = (0..6_001).map(|n| talker.seen(n, at(n))).collect();
         talker.restart();
         frames.extend((0..5_999).map(|n| talker.seen(n, at(n + 6_001) + 50_000_000)));
