@@ -30,7 +30,7 @@ pub struct Stream {
     /// The default is another one than the talker's.
     #[arg(long, value_name = "CPU", requires = "own", conflicts_with = "side")]
     pub listen_cpu: Option<u32>,
-    /// Receive this stream [default: the first with the expected period].
+    /// Receive this stream [default: first of its period].
     ///
     /// The stream ID has 16 hexadecimal digits, e.g. 30:64:3e:54:ee:01:0001. An option of the listener. If no stream
     /// has the period of --class or --period within 200 periods (at least 1 s), the first to arrive is received, and
