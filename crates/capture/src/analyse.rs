@@ -18,15 +18,13 @@ use crate::{
     measure::{Measure, Nominal, Reference},
     period::Estimate,
     rates::{Change, ERRORS},
+    skips::SKIPPED_MOST,
     streams::{Stream, Streams, class_of},
     track::{SAME_PERIOD, Tracked},
 };
 
 /// Maximum relative difference of two free clocks: 500 ppm, several times that of quartz oscillators.
 const CLOCK_ERROR: f64 = 500e-6;
-
-/// A talker that skips a larger part of its slots has another period.
-const SKIPPED_MOST: f64 = 0.1;
 
 /// Fewer frames between the regular ones than this part of all are found one by one, unless they change the grid by the other
 /// part.
@@ -238,9 +236,7 @@ fn reference(
         Skips::Many => coarse_stamps(&tracked, &grid, nominal, resolution_ns),
         Skips::None | Skips::Few => lateness_unknown(&tracked, &grid, nominal, resolution_ns, other_period.as_deref()),
     };
-    // Equal stamps say nothing about the time.
-    let are_equal = tracked.step_ns == 0 && tracked.intervals > 1;
-    let has_period = nominal.told_by != PeriodSource::Median && other_period.is_none() && !are_equal;
+    let has_period = nominal.told_by != PeriodSource::Median && other_period.is_none() && !tracked.has_equal_stamps();
     let ppm = (fitted_ns / nominal.ns as f64 - 1.0) * 1e6;
     let period = CapturedPeriod {
         nominal_ns: nominal.ns,
@@ -272,7 +268,7 @@ fn reference(
         idle_slope_bps: options
             .idle_slope_bps
             .or_else(|| (has_period && !is_too_much).then_some(reserved_bps))
-            .filter(|_| !are_equal),
+            .filter(|_| !tracked.has_equal_stamps()),
         idle_slope_asked: options.idle_slope_bps.is_some(),
         is_class_b: class.is_some_and(|(_, told_by)| told_by == PeriodSource::ClassB),
         link_bps: options.link_bps,
@@ -280,6 +276,7 @@ fn reference(
         clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.group_ns()),
         resolution_ns,
         lateness_unknown,
+        has_equal_stamps: tracked.has_equal_stamps(),
         changes_state: tracked.changes_state,
         bursts_differ: tracked.bursts.is_some_and(|bursts| bursts.frames.is_none()),
         counter: tracked.counter,
@@ -475,11 +472,10 @@ fn lateness_unknown(
 /// Why the timestamps are too coarse to show lateness; `None` if they are not.
 fn coarse_stamps(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution_ns: u64) -> Option<String> {
     let time = |ns: u64| format_ns(ns.cast_signed());
-    let frames = tracked.intervals.saturating_add(1);
-    if tracked.step_ns == 0 && frames > 1 {
+    if tracked.has_equal_stamps() {
         Some(format!(
             "all {} timestamps of the stream are equal: capture with a clock that advances within the period",
-            grouped(frames)
+            grouped(tracked.intervals.saturating_add(1))
         ))
     } else if resolution_ns as f64 >= grid.period_ns / 2.0 {
         Some(format!(

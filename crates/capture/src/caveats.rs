@@ -169,8 +169,8 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
         add(
             "copies",
             format!(
-                "{} {} duplicates or too late: the capture contains frames of two places, or two senders with the same \
-                 addresses, whose numbers hide losses of each other",
+                "{} {} duplicates or too late: perhaps the capture contains frames of two places, or of two senders with the \
+                 same addresses, or the talker started its numbers again a little below the last one; losses can be hidden",
                 counted(again, "frame"),
                 are(again)
             ),

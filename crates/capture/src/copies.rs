@@ -13,7 +13,8 @@ pub(crate) struct Recent {
     oldest: usize,
 }
 
-/// The parts of a frame that are compared: those with its number, wherever its protocol has it, and with its time.
+/// The parts of a frame that are compared. Frames with the same number differ in them, unless one is a copy: by their time, or by
+/// their data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ends {
     length: u32,

@@ -212,10 +212,10 @@ pub(crate) struct Numbers {
     /// True if frames are sent one by one, so that the time shows how many passed.
     is_even: bool,
     newest: Option<Newest>,
-    /// Frames from each of the last frames to the next one, the number of these frames, and the time of the first one, ns.
-    stride: (u64, u32, i64),
-    /// A difference that is less than a step, how often it came, and the time of the first one, ns.
-    part: (u64, u32, i64),
+    /// The frames from each frame to the next one.
+    stride: InARow,
+    /// The difference of numbers that is less than a step.
+    part: InARow,
     /// The ratio of the new step to the one before, if the talker changed it, and the time of the first frame after it, ns.
     other_step: Option<(f64, i64)>,
     /// True if frames were lost where neither the numbers nor the time show how many.
@@ -251,6 +251,27 @@ struct Newest {
     media: Option<MediaTime>,
     /// The earliest time of number [`FIRST`], according to each frame of the run, ns.
     base_ns: f64,
+}
+
+/// The last equal values in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct InARow {
+    value: u64,
+    count: u32,
+    /// The time of the first one, ns.
+    first_ns: i64,
+}
+
+impl InARow {
+    /// Adds a value. Returns true if it is the [`OTHER_STEP`]th one in a row.
+    #[inline]
+    fn add(&mut self, value: u64, at_ns: i64) -> bool {
+        if value != self.value {
+            *self = Self { value, count: 0, first_ns: at_ns };
+        }
+        self.count = self.count.saturating_add(1);
+        self.count == OTHER_STEP
+    }
 }
 
 impl Numbers {
@@ -314,8 +335,8 @@ impl Numbers {
             ticks: ticks(&frames, step),
             is_even: is_even(&intervals_ns, interval_ns),
             newest: None,
-            stride: (1, 0, 0),
-            part: (0, 0, 0),
+            stride: InARow::default(),
+            part: InARow::default(),
             other_step: None,
             lost_unknown: false,
         })
@@ -340,24 +361,16 @@ impl Numbers {
     /// Notices a new step of the numbers: so many frames are between the last two.
     #[inline]
     fn follow_stride(&mut self, frames: u64, at_ns: i64) {
-        if frames != self.stride.0 {
-            self.stride = (frames, 0, at_ns);
-        }
-        self.stride.1 = self.stride.1.saturating_add(1);
-        if self.stride.1 == OTHER_STEP && frames > 1 && self.other_step.is_none() {
-            self.other_step = Some((frames as f64, self.stride.2));
+        if self.stride.add(frames, at_ns) && frames > 1 {
+            self.other_step.get_or_insert((frames as f64, self.stride.first_ns));
         }
     }
 
     /// Notices a new step of the numbers that is less than the one before, by a frame so far from the newest one.
     #[cold]
     fn follow_part(&mut self, difference: u64, at_ns: i64) {
-        if difference != self.part.0 {
-            self.part = (difference, 0, at_ns);
-        }
-        self.part.1 = self.part.1.saturating_add(1);
-        if self.part.1 == OTHER_STEP && self.other_step.is_none() {
-            self.other_step = Some((difference as f64 / self.step as f64, self.part.2));
+        if self.part.add(difference, at_ns) {
+            self.other_step.get_or_insert((difference as f64 / self.step as f64, self.part.first_ns));
         }
     }
 

@@ -65,7 +65,7 @@ pub(crate) enum Unmatched {
     Foreign,
 }
 
-/// What is said about a frame of no selected stream.
+/// The words for a frame of no selected stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Other {
     /// Its EtherType.

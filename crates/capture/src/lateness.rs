@@ -630,7 +630,7 @@ impl Lateness {
     /// Moves the waiting frames, and all later ones, on by so many frames.
     fn move_on(&mut self, frames: i64) {
         self.moved = self.moved.saturating_add(frames);
-        // Later frames would seem to be early beside the lateness before.
+        // Compared with the lateness of the frames before, later ones would seem to be early.
         self.arrived.clear();
         self.replace_waiting(|grid, one| {
             let index = one.index.saturating_add(frames);
@@ -672,10 +672,9 @@ impl Lateness {
             && is_whole
             && one.index > self.last_index
             && smallest_ns.saturating_sub(before_ns) as f64 >= period_ns / 2.0;
-        let is_silence = change_ns >= SET_NS.max(nearest(period_ns * 1.5));
         let kind = if !self.is_settled(one, smallest_ns) {
             return;
-        } else if is_silence {
+        } else if is_silence(change_ns, period_ns) {
             StepKind::Silence
         } else if is_skip {
             self.base_ns = Some(base_ns.saturating_add(whole_ns));
@@ -767,6 +766,11 @@ impl Lateness {
             self.finalize(late, step);
         }
     }
+}
+
+/// True if a step of so many ns to later slots is a silence: the talker may have paused, or the clock of the capture was set.
+pub(crate) fn is_silence(step_ns: i64, period_ns: f64) -> bool {
+    step_ns >= SET_NS.max(nearest(period_ns * 1.5))
 }
 
 /// True if a step of `step_ns` was slow: only `jump_ns` of it were between the [`Frames::step`] before and after it, or the

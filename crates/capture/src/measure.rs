@@ -58,6 +58,8 @@ pub(crate) struct Reference {
     pub(crate) counter: Option<Counter>,
     /// The clock of the capture, if it is tied to that of the talker.
     pub(crate) clock: Option<CaptureClock>,
+    /// True if all timestamps are equal, so that they show nothing about the time.
+    pub(crate) has_equal_stamps: bool,
     /// True if the talker repeats frames of a new state at growing intervals.
     pub(crate) changes_state: bool,
     /// True if the frames are sent in bursts of different lengths.
@@ -340,8 +342,7 @@ impl Measure {
             steps: steps.in_order(),
             frames_per_period: reference.grid.frames(),
             lateness_unknown: reference.lateness_unknown,
-            // Equal stamps show no bursts.
-            bursts: (!reference.changes_state && spacing.all.max_ns != 0).then_some(spacing.bursts),
+            bursts: (!reference.changes_state && !reference.has_equal_stamps).then_some(spacing.bursts),
             longest_burst: spacing.longest_burst,
             window_violations: Some(late.window_violations.saturating_add(sequence.duplicates).saturating_add(surplus)),
             shaper: shaper.zip(reference.idle_slope_bps).map(|(shaper, idle_slope_bps)| CapturedShaper {

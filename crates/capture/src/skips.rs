@@ -5,6 +5,7 @@
 //! changed, so that the lateness grows: then more frames in a row must show the skipped slots.
 
 use crate::convert::nearest;
+use crate::lateness::is_silence;
 
 /// So many frames in a row that are late by the same number of periods show that slots were skipped.
 const IN_A_ROW: u32 = 4;
@@ -14,14 +15,12 @@ const IN_A_ROW_LATER: u32 = 40;
 const OTHER_PHASE: u32 = 16;
 /// A lateness is one of whole periods if it differs by at most this part of a period.
 const NEARLY_WHOLE: f64 = 0.25;
-/// The part of its distance by which the phase follows a frame.
+/// The phase follows each frame by this part of their distance.
 const FOLLOW: f64 = 1.0 / 16.0;
 /// A talker that skips a larger part of its slots has another period.
-const SKIPPED_MOST: f64 = 0.1;
+pub(crate) const SKIPPED_MOST: f64 = 0.1;
 /// At most this part of the frames of a talker that skips slots is not on time.
 const OTHERS_MOST: f64 = 0.3;
-/// A longer silence is no skip, ns: the talker may have started again, or the clock of the capture was set.
-const SILENCE_NS: f64 = 1e8;
 
 /// The skipped slots so far, of a stream whose frames have numbers.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +36,7 @@ pub(crate) struct Skips {
     late: Option<Late>,
 }
 
-/// The last frames, none of which is on time.
+/// The frames since the last one on time.
 #[derive(Debug, Clone, Copy)]
 struct Late {
     /// True if the first one was late by whole periods.
@@ -70,7 +69,7 @@ impl Skips {
         let period_ns = interval_ns * group as f64;
         let periods = late_ns / period_ns;
         let whole = nearest(periods);
-        let is_whole = (periods - whole as f64).abs() <= NEARLY_WHOLE && late_ns <= SILENCE_NS;
+        let is_whole = (periods - whole as f64).abs() <= NEARLY_WHOLE && !is_silence(nearest(late_ns), period_ns);
         // Only skipped slots can be taken back.
         let skipped = Some(whole).filter(|&whole| is_whole && whole.saturating_add(self.periods) >= 0);
         let first = Late { began_whole: skipped.is_some(), periods: skipped, in_a_row: 0 };

@@ -90,6 +90,13 @@ pub(crate) struct Tracked {
     pub(crate) counter: Option<Counter>,
 }
 
+impl Tracked {
+    /// True if all timestamps of several frames are equal.
+    pub(crate) fn has_equal_stamps(&self) -> bool {
+        self.step_ns == 0 && self.intervals > 0
+    }
+}
+
 /// Slots that the talker skipped.
 #[derive(Debug)]
 pub(crate) struct Skipped {
@@ -270,7 +277,7 @@ struct Repeats {
     last: Option<u64>,
     /// Frames in a row with the same bytes.
     in_a_row: u64,
-    /// How often the bytes changed, and how often after exactly two frames.
+    /// Number of changes of the bytes, and of those after exactly two frames.
     changes: u64,
     pairs: u64,
 }

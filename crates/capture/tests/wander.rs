@@ -195,7 +195,7 @@ fn made(frames: u64, at_ns: fn(u64) -> i64) -> Analysis {
     analyse(open, "test", &Options { period_ns: Some(10_000_000), ..OPTIONS }).unwrap()
 }
 
-/// In an hour, the stretches to which the grid is fitted are much shorter than two minutes.
+/// In an hour, the stretches for the fit of the grid are much shorter than two minutes.
 #[test]
 fn wander_within_minutes_is_followed_in_a_long_capture() {
     fn at_ns(n: u64) -> i64 {
