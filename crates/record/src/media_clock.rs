@@ -84,19 +84,9 @@ struct Newest {
 /// The newest frame with a timestamp.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    sequence: u8,
-    of_run: Option<(u32, u64)>,
-    at_ns: i64,
-    restart_bit: bool,
+    frame: Newest,
     /// Its presentation time, ns.
     time_ns: i64,
-}
-
-impl Last {
-    fn newest(self) -> Newest {
-        let Self { sequence, of_run, at_ns, restart_bit, .. } = self;
-        Newest { sequence, of_run, at_ns, restart_bit }
-    }
 }
 
 /// The difference of a frame to the one before.
@@ -147,7 +137,7 @@ impl MediaClock {
     #[inline]
     #[must_use]
     pub fn near_ns(&self, at_ns: i64) -> Option<i64> {
-        self.last.map(|last| last.time_ns.saturating_add(at_ns.saturating_sub(last.at_ns).max(0)))
+        self.last.map(|last| last.time_ns.saturating_add(at_ns.saturating_sub(last.frame.at_ns).max(0)))
     }
 
     /// Adds a frame.
@@ -164,13 +154,13 @@ impl MediaClock {
         let MediaFrame { at_ns, sequence, of_run, restart_bit, time_ns, .. } = *now;
         let (Some(last), None, Some(time_ns)) = (&mut self.last, &self.untimed, time_ns) else { return false };
         let advance_ns = time_ns.saturating_sub(last.time_ns);
-        let is_usual = sequence == last.sequence.wrapping_add(1)
-            && restart_bit == last.restart_bit
-            && at_ns.saturating_sub(last.at_ns) < self.around_ns
+        let is_usual = sequence == last.frame.sequence.wrapping_add(1)
+            && restart_bit == last.frame.restart_bit
+            && at_ns.saturating_sub(last.frame.at_ns) < self.around_ns
             && self.usual_advance_ns.contains(&advance_ns)
-            && in_run(last.of_run, of_run).is_none_or(|frames| frames == 1);
+            && in_run(last.frame.of_run, of_run).is_none_or(|frames| frames == 1);
         if is_usual {
-            *last = Last { sequence, of_run, at_ns, restart_bit, time_ns };
+            *last = Last { frame: Newest { sequence, of_run, at_ns, restart_bit }, time_ns };
             self.advance(1, advance_ns);
         }
         is_usual
@@ -178,7 +168,7 @@ impl MediaClock {
 
     fn add_any(&mut self, now: MediaFrame) {
         let MediaFrame { frame, at_ns, sequence, of_run, restart_bit, time_ns } = now;
-        let newest = self.untimed.or(self.last.map(Last::newest));
+        let newest = self.untimed.or(self.last.map(|last| last.frame));
         if newest.is_some_and(|newest| !self.is_newer(&now, &newest)) {
             return;
         }
@@ -186,12 +176,13 @@ impl MediaClock {
             self.restarts += 1;
             self.restarted = true;
         }
+        let now = Newest { sequence, of_run, at_ns, restart_bit };
         let Some(time_ns) = time_ns else {
-            self.untimed = Some(Newest { sequence, of_run, at_ns, restart_bit });
+            self.untimed = Some(now);
             return;
         };
         self.untimed = None;
-        let now = Last { sequence, of_run, at_ns, restart_bit, time_ns };
+        let now = Last { frame: now, time_ns };
         let Some(last) = self.last.replace(now) else { return };
         let frames = self.frames_between(&last, &now);
         let mut advance_ns = time_ns.saturating_sub(last.time_ns);
@@ -225,18 +216,18 @@ impl MediaClock {
     fn follows_by_media(&self, now: &MediaFrame) -> bool {
         self.last.zip(now.time_ns).is_some_and(|(last, time_ns)| {
             let MediaFrame { sequence, of_run, at_ns, restart_bit, .. } = *now;
-            self.frames_by_media(&last, &Last { sequence, of_run, at_ns, restart_bit, time_ns })
-                .is_some_and(|frames| frames >= 128)
+            let frame = Newest { sequence, of_run, at_ns, restart_bit };
+            self.frames_by_media(&last, &Last { frame, time_ns }).is_some_and(|frames| frames >= 128)
         })
     }
 
     /// The number of frames from the last one to this one, including lost ones; `None` if it is not known.
     fn frames_between(&self, last: &Last, now: &Last) -> Option<u64> {
-        if let Some(frames) = in_run(last.of_run, now.of_run) {
+        if let Some(frames) = in_run(last.frame.of_run, now.frame.of_run) {
             return Some(frames.max(1).cast_unsigned());
         }
-        let ahead = u64::from(now.sequence.wrapping_sub(last.sequence)).max(1);
-        let longest = self.intervals(now.at_ns, last.at_ns).max(self.intervals(now.time_ns, last.time_ns));
+        let ahead = u64::from(now.frame.sequence.wrapping_sub(last.frame.sequence)).max(1);
+        let longest = self.intervals(now.frame.at_ns, last.frame.at_ns).max(self.intervals(now.time_ns, last.time_ns));
         if longest < AROUND_MIN { Some(ahead) } else { self.frames_around(ahead, longest, last, now) }
     }
 
@@ -248,7 +239,7 @@ impl MediaClock {
             return None;
         }
         let by_media = self.frames_by_media(last, now).filter(|&frames| ahead > 1 || frames == ahead);
-        let passed = self.intervals(now.at_ns, last.at_ns);
+        let passed = self.intervals(now.frame.at_ns, last.frame.at_ns);
         by_media.or_else(|| frames_near(passed, last, now, AROUND_ERROR)).or(Some(ahead))
     }
 
@@ -279,8 +270,8 @@ impl MediaClock {
         let least_ns = (self.interval_ns * JUMP_MIN).max(JUMP_MIN_NS).min(most_ns);
         let jump_ns = (usual_ns * JUMP).clamp(least_ns, most_ns);
         self.jump_ns = Some(jump_ns);
-        let most_ns = jump_ns + self.interval_ns * CLOCK_ERROR;
-        let [first, last] = [self.interval_ns - most_ns, self.interval_ns + most_ns];
+        let off_ns = jump_ns + self.interval_ns * CLOCK_ERROR;
+        let [first, last] = [self.interval_ns - off_ns, self.interval_ns + off_ns];
         self.usual_advance_ns = if self.irregular {
             i64::MIN..i64::MAX
         } else {
@@ -377,7 +368,7 @@ fn in_run(before: Option<(u32, u64)>, now: Option<(u32, u64)>) -> Option<i64> {
 /// The number of frames nearest to so many intervals by the sequence numbers of 8 bits; `None` if it differs by more than
 /// `error` and the difference of two clocks.
 fn frames_near(intervals: f64, last: &Last, now: &Last, error: f64) -> Option<u64> {
-    let ahead = f64::from(now.sequence.wrapping_sub(last.sequence));
+    let ahead = f64::from(now.frame.sequence.wrapping_sub(last.frame.sequence));
     let frames = ahead + 256.0 * ((intervals - ahead) / 256.0).round().max(0.0);
     let is_near = (intervals - frames).abs() <= error + frames * CLOCK_ERROR;
     (is_near && frames >= 1.0).then(|| nearest(frames).cast_unsigned())
