@@ -205,9 +205,11 @@ pub(crate) const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo"
 pub(crate) enum Ceiling {
     /// Turbo is off, and the highest frequency of the CPU is one of turbo (`Documentation/admin-guide/pm/intel_pstate.rst`).
     NoTurbo,
+    /// The same, but the highest frequency without turbo is not known, so the user's limit can be the reason.
+    PerhapsNoTurbo,
     /// The limit of the firmware (`bios_limit` of the driver `acpi-cpufreq`).
     Firmware,
-    /// Cooling.
+    /// A CPU is being cooled; which ones the limit is for is not known, so the user's limit can be the reason.
     Heat,
 }
 
@@ -216,17 +218,22 @@ impl fmt::Display for Ceiling {
         f.write_str(match self {
             Self::NoTurbo => "turbo is off",
             Self::Firmware => "the firmware has a lower limit",
-            Self::Heat => "a CPU is too hot now",
+            Self::PerhapsNoTurbo => "turbo is off, which can be the reason",
+            Self::Heat => "a CPU is too hot now, which can be the reason",
         })
     }
 }
 
-/// Why the kernel limits the frequency of this CPU to the present limit; `None` if nothing but the user's limit does.
+/// Why the kernel limits the frequency of this CPU to the present limit, or may do so; `None` if only the user's limit does.
 pub(crate) fn frequency_ceiling(root: &Root, cpu: u32) -> Option<Ceiling> {
     let khz = |name: &str| root.number::<u64>(&format!("{CPU}/cpu{cpu}/cpufreq/{name}"));
     let now = khz("scaling_max_freq")?;
-    if root.word(NO_TURBO).is_ok_and(|off| off == "1") && khz("base_frequency").is_none_or(|base| now >= base) {
-        return Some(Ceiling::NoTurbo);
+    if root.word(NO_TURBO).is_ok_and(|off| off == "1") {
+        match khz("base_frequency") {
+            Some(base) if now >= base => return Some(Ceiling::NoTurbo),
+            Some(_) => {}
+            None => return Some(Ceiling::PerhapsNoTurbo),
+        }
     }
     if khz("bios_limit").is_some_and(|limit| Some(limit) < khz("cpuinfo_max_freq") && now >= limit) {
         return Some(Ceiling::Firmware);

@@ -410,9 +410,11 @@ fn frequency_limit(context: &CheckContext) -> Finding {
     let cpus: CpuList = limited.iter().map(|(cpu, _, _)| *cpu).collect();
     if let Some(ceiling) = cpus::frequency_ceiling(context.root, first) {
         let title = format!("{} limited to {} of {} MHz: {ceiling}", cpus.in_words(), mhz(max), mhz(able));
+        let with_turbo = || format!("{read}, {}", context.evidence(cpus::NO_TURBO));
         return match ceiling {
-            Ceiling::NoTurbo => ok(ID, title, format!("{read}, {}", context.evidence(cpus::NO_TURBO))),
-            Ceiling::Heat => not_applicable(ID, format!("{title}; see cpu.throttled"), read),
+            Ceiling::NoTurbo => ok(ID, title, with_turbo()),
+            Ceiling::PerhapsNoTurbo => unknown(ID, title, with_turbo()),
+            Ceiling::Heat => unknown(ID, format!("{title}: see cpu.throttled"), read),
             Ceiling::Firmware => warn(ID, title, format!("{read}, {}", context.evidence(&file(first, "bios_limit"))))
                 .because("Everything on the CPU takes longer.", "allow the highest frequency in the firmware's setup")
                 .permanent(),

@@ -816,17 +816,20 @@ fn a_limit_of_the_kernel_is_not_lifted() {
         by_user,
         "below the highest one without turbo"
     );
-    let reason = |reason: &str| (format!("{LIMITED}: {reason}"), Some(format!("{reason}, which limits the frequency")));
+    let reason = |reason: &str| {
+        (format!("{LIMITED}: {reason}"), Some(format!("the present limit may be the kernel's: {reason}")))
+    };
+    let (title, not_here) = reason("turbo is off, which can be the reason");
+    assert_eq!(judge(&[NO_TURBO]), (FindingState::Unknown, title, true, not_here), "the base frequency is not known");
     let (title, not_here) = reason("turbo is off");
-    assert_eq!(judge(&[NO_TURBO]), (FindingState::Ok, title.clone(), true, not_here.clone()));
     assert_eq!(judge(&[NO_TURBO, (BASE[0], "1800000")]), (FindingState::Ok, title, true, not_here));
     let (title, not_here) = reason("the firmware has a lower limit");
     let limit = ("sys/devices/system/cpu/cpu0/cpufreq/bios_limit", "1800000");
     assert_eq!(judge(&[limit]), (FindingState::Warn, title, false, not_here));
-    let (title, not_here) = reason("a CPU is too hot now");
+    let (title, not_here) = reason("a CPU is too hot now, which can be the reason");
     let device = |file: &str| format!("sys/class/thermal/cooling_device0/{file}");
     let cooled = judge(&[(&device("type"), "cpufreq-cpu0"), (&device("cur_state"), "3")]);
-    assert_eq!(cooled, (FindingState::NotApplicable, format!("{title}; see cpu.throttled"), true, not_here));
+    assert_eq!(cooled, (FindingState::Unknown, format!("{title}: see cpu.throttled"), true, not_here));
 }
 
 /// Without any idle state, idle CPUs poll.

@@ -65,7 +65,7 @@ fn rt_budget(context: &CheckContext) -> Finding {
     let Some(group) = cgroup::group_v1(context.root, "cpu") else {
         return not_applicable(ID, "no control group limits real-time threads", context.evidence(GROUPS));
     };
-    // Without the limit of the whole machine, the kernel does not look at the budgets of groups.
+    // Without the limit of the whole machine, the kernel does not use the budgets of groups.
     if context.root.word(RUNTIME).is_ok_and(|us| us == "-1") {
         return ok(
             ID,

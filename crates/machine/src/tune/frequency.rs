@@ -128,9 +128,10 @@ pub(super) fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) ->
         }
         let mut own = each(context, names.iter().map(|name| cpufreq(lead, name)).collect(), &to.to_string())?;
         if khz("scaling_max_freq").is_some_and(|now| to > now) {
-            // The kernel would keep its limit, and setting that back would make it the user's.
-            if let Some(ceiling) = cpus::frequency_ceiling(context.root, lead) {
-                return Err(WhyNot::Here(format!("{ceiling}, which limits the frequency")));
+            // The kernel would keep its own limit, and setting that back would make it the user's.
+            let ceiling = cpus::frequency_ceiling(context.root, lead).filter(|_| names.contains(&"scaling_max_freq"));
+            if let Some(ceiling) = ceiling {
+                return Err(WhyNot::Here(format!("the present limit may be the kernel's: {ceiling}")));
             }
             own.reverse();
         }

@@ -1,4 +1,4 @@
-//! What is planned, and why the rest is not.
+//! The planned changes, and the reasons why the others are not planned.
 
 use std::{collections::BTreeSet, fs, rc::Rc};
 
