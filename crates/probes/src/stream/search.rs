@@ -14,6 +14,8 @@ const SEARCH_PERIODS: i64 = 200;
 const SEARCH_NS: i64 = 1_000_000_000;
 /// The search ends with this number of held frames: 8 s of one class A stream, about 10 MB.
 const HELD_MAX: usize = 65_536;
+/// Maximum number of streams that are examined: ids from the network can be arbitrary.
+const STREAMS_MAX: usize = 256;
 
 /// A stream that arrived during the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +60,7 @@ impl SeenStream {
     }
 }
 
-/// True if the time is longer by a factor that no scatter of arrivals explains.
+/// True if the time is longer by more than the scatter of arrivals.
 fn is_longer(ns: i64, than_ns: i64) -> bool {
     ns as f64 > than_ns as f64 * OTHER_PERIOD
 }
@@ -108,7 +110,9 @@ impl Search {
         }
         let stream_id = arrival.avtp.stream_id;
         let Some(stream) = self.streams.iter_mut().find(|stream| stream.stream_id == stream_id) else {
-            self.streams.push(SeenStream { stream_id, last_ns: now_ns, intervals_ns: Vec::new() });
+            if self.streams.len() < STREAMS_MAX {
+                self.streams.push(SeenStream { stream_id, last_ns: now_ns, intervals_ns: Vec::new() });
+            }
             return false;
         };
         if stream.intervals_ns.len() >= INTERVALS_MAX {
