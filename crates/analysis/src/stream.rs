@@ -50,8 +50,8 @@ fn percent_of(period_ns: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(period_ns) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
-/// The longest calibrated offset, ns, of a talker that needs `own_ns` of CPU time in each period apart from spinning,
-/// on a CPU of which the kernel keeps `ordinary_percent` for ordinary threads.
+/// The longest calibrated offset, ns, of a talker that needs `own_ns` of CPU time in each period apart from spinning.
+/// The kernel keeps `ordinary_percent` of its CPU for ordinary threads.
 #[must_use]
 pub fn longest_calibrated_ns(period_ns: u64, own_ns: u64, ordinary_percent: u64) -> u64 {
     percent_of(period_ns, MAX_PERCENT).min(record::longest_offset_ns(period_ns, own_ns, ordinary_percent))
