@@ -202,8 +202,12 @@ fn a_run_that_stops_on_a_spike_writes_a_trace_for_other_tools() {
 #[test]
 fn traces_are_saved_at_spikes_while_the_run_goes_on() {
     let _alone = alone();
+    // Some kernels of virtual machines leave the switches of an idle CPU out of the trace: this CPU is never idle.
+    let cpu = last_cpu().to_string();
+    let _busy =
+        Command::new("taskset").args(["-c", &cpu, "nice", "-n", "19", "sh", "-c", "while :; do :; done"]).start();
     let scratch = Scratch::new();
-    let options = format!("measure timer --record a --cpus {} --threshold 1ns --samples 3000", last_cpu());
+    let options = format!("measure timer --record a --cpus {cpu} --threshold 1ns --samples 3000");
     scratch.run(&format!("{options} --on-spike trace:late"));
     let record = scratch.record();
     assert_eq!((record.state, record.series[0].samples), (State::Complete, 3000), "the run went on");
@@ -216,7 +220,8 @@ fn traces_are_saved_at_spikes_while_the_run_goes_on() {
         assert!(report.lines().any(|line| line.contains("sched_waking") && line.contains(&probe)), "{name}");
     }
     let explained = record.series[0].spikes.iter().filter(|spike| spike.evidence == Evidence::Trace).count();
-    assert!(explained > 0, "saving a trace leaves the events for the explanations");
+    let kept = record.series[0].spikes.len();
+    assert!(explained > kept / 2, "{explained} of {kept}: saving a trace leaves the events for the explanations");
 
     scratch.run(&format!("{options} --on-spike trace:once --on-spike-once"));
     assert!(scratch.path().join("once-1.trace.dat").exists() && !scratch.path().join("once-2.trace.dat").exists());
