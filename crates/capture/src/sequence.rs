@@ -8,6 +8,8 @@
 //! had no frame, unless several of the next frames catch up: then these frames are late, because the talker was stalled. A
 //! frame that is early has no slot: it is a second one of the slot before.
 
+use std::collections::VecDeque;
+
 use frames::{Content, Count, Range};
 
 use crate::convert::floor;
@@ -143,6 +145,47 @@ impl Gap {
     }
 }
 
+/// Frames whose numbers were seen before, in a row. A talker that restarts with a number a little behind the newest one sends
+/// them, one after the other in its period. Copies of frames, such as those of a second path, come between new frames.
+#[derive(Debug, Default)]
+struct Again {
+    /// The frames of the row, and the number that was expected before each: a new frame between them changes it.
+    frames: Vec<OfRun>,
+    expected: u64,
+    /// The numbers that were expected at the last duplicates before the row, oldest first.
+    before: VecDeque<u64>,
+}
+
+impl Again {
+    /// So many numbers are between the numbers of two frames of the row at most, because frames can be lost.
+    const APART: u64 = 4;
+    /// With so many duplicates among so many numbers before the row, it consists of copies.
+    const COPIES: usize = 8;
+    const AMONG: u64 = 64;
+
+    /// Adds a frame. Returns the row if it is that of a restart.
+    fn add(&mut self, one: OfRun, expected: u64, schedule: &Schedule) -> Option<Vec<OfRun>> {
+        let continues = |last: &OfRun| {
+            let is_next = (1..=Self::APART).contains(&one.seq.saturating_sub(last.seq));
+            is_next && one.at_ns > last.at_ns && self.expected == expected
+        };
+        if !self.frames.last().is_some_and(continues) {
+            self.before.extend(self.frames.drain(..).map(|_| self.expected));
+            self.before.drain(..self.before.len().saturating_sub(Self::COPIES));
+        }
+        self.expected = expected;
+        self.frames.push(one);
+        let are_copies = self.before.len() == Self::COPIES
+            && self.before.front().is_some_and(|&oldest| expected.saturating_sub(oldest) <= Self::AMONG);
+        let keeps_time = |first: &OfRun| {
+            let slots = schedule.slots_between(first.at_ns, one.at_ns);
+            (slots - (one.seq - first.seq).cast_signed()).abs() <= APART_MAX + schedule.uneven
+        };
+        let is_restart = self.frames.len() >= RESTARTED && !are_copies && self.frames.first().is_some_and(keeps_time);
+        is_restart.then(|| std::mem::take(&mut self.frames))
+    }
+}
+
 /// The state of counting the frames of a stream.
 #[derive(Debug)]
 pub(crate) struct Sequence {
@@ -157,6 +200,7 @@ pub(crate) struct Sequence {
     /// Frames of another run, until they are enough for a restart.
     other_run: u32,
     held_run: Vec<OfRun>,
+    again: Again,
     /// Wrapping offset from a number to the frame's index.
     to_index: u64,
     held: Vec<Held>,
@@ -197,6 +241,7 @@ impl Sequence {
             run: None,
             other_run: 0,
             held_run: Vec::new(),
+            again: Again::default(),
             to_index: 0,
             held: Vec::new(),
             held_again: false,
@@ -231,6 +276,8 @@ impl Sequence {
                 self.run = Some(run);
                 if seq == self.next && self.begun {
                     self.append(frame, at_ns, place);
+                } else if self.was_seen(seq) {
+                    self.add_again(OfRun { frame, at_ns, seq }, place);
                 } else {
                     self.assign(frame, at_ns, seq, false, place);
                 }
@@ -263,12 +310,33 @@ impl Sequence {
     /// Begins the run of the held frames.
     fn begin_run(&mut self, place: &mut impl FnMut(Placed)) {
         let held = std::mem::take(&mut self.held_run);
-        let Some(first) = held.first() else { return };
+        self.run = Some(self.other_run);
+        self.begin_with(&held, place);
+    }
+
+    /// Begins a run with these frames.
+    fn begin_with(&mut self, frames: &[OfRun], place: &mut impl FnMut(Placed)) {
+        let Some(first) = frames.first() else { return };
         self.flush_frames(place);
         self.restart(first.seq);
-        self.run = Some(self.other_run);
-        for (n, &OfRun { frame, at_ns, seq }) in held.iter().enumerate() {
+        for (n, &OfRun { frame, at_ns, seq }) in frames.iter().enumerate() {
             self.assign(frame, at_ns, seq, n == 0, place);
+        }
+    }
+
+    /// True if a frame with this number is in the window.
+    #[inline]
+    fn was_seen(&self, number: u64) -> bool {
+        self.begun && number < self.next && self.next - number <= WINDOW && self.is_seen(number)
+    }
+
+    /// Adds a frame whose number was seen before: a duplicate, or one of a talker that restarted with a number a little behind.
+    #[cold]
+    fn add_again(&mut self, one: OfRun, place: &mut impl FnMut(Placed)) {
+        self.duplicates += 1;
+        if let Some(row) = self.again.add(one, self.next, &self.schedule) {
+            self.duplicates -= row.len() as u64;
+            self.begin_with(&row, place);
         }
     }
 

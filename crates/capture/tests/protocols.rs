@@ -138,6 +138,36 @@ fn a_restart_of_each_protocol_is_one() {
 }
 
 #[test]
+fn a_restart_with_a_number_a_little_behind_is_one() {
+    let narrow = |name: &str| name.starts_with("EtherCAT") || name.starts_with("sampled");
+    for (name, _, frame) in protocols().into_iter().filter(|(name, ..)| !narrow(name)) {
+        for behind in [16, 17, 40, 255, 256] {
+            let again = (3000..6000).map(|n| seen(n, frame(n - behind)));
+            let frames: Vec<Seen> = (0..3000).map(|n| seen(n, frame(n))).chain(again).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            let counts = (capture.restarts, capture.duplicates, capture.lost, capture.late, capture.skipped_slots);
+            assert_eq!(counts, (Some(1), Some(0), Some(0), Some(0), Some(0)), "{name}, {behind} behind");
+        }
+    }
+}
+
+/// Copies come in a row where the first way fails, or where the sender repeats frames.
+#[test]
+fn copies_in_a_row_are_no_restart() {
+    let frame = |n: u64| seen(n, ethernet(0x0800, &ipv4(5004, &rtp(n))));
+    let first = (0..3000).map(frame);
+    let second = (0..6000).map(|n| Seen { at_ns: frame(n + 40).at_ns + 300_000, ..frame(n) });
+    let mut two_ways: Vec<Seen> = first.chain(second).collect();
+    two_ways.sort_by_key(|seen| seen.at_ns);
+    let repeated = (2_980..3_000).map(|n| Seen { at_ns: frame(2_999).at_ns + (n - 2_979) * 10_000, ..frame(n) });
+    let burst: Vec<Seen> = (0..3000).map(frame).chain(repeated).chain((3000..6000).map(frame)).collect();
+    for (frames, duplicates) in [(two_ways, 3000), (burst, 20)] {
+        let capture = analysed(1, &frames, &OPTIONS).capture;
+        assert_eq!((capture.restarts, capture.duplicates, capture.lost), (Some(0), Some(duplicates), Some(0)));
+    }
+}
+
+#[test]
 fn frames_that_only_look_like_rtp_have_no_numbers() {
     let frames: Vec<Seen> = (0..3000)
         .map(|n| seen(n, ethernet(0x0800, &ipv4(7000, &[&[0x80, 96, 1, 2], &[0; 40][..]].concat()))))
