@@ -82,8 +82,9 @@ impl Grid {
     #[inline]
     pub(crate) fn late_ns(&self, index: i64, at_ns: i64) -> i64 {
         let at_ns = self.steady_ns(at_ns);
-        let due_ns = self.origin_ns + index as f64 * self.period_ns;
-        nearest(at_ns as f64 - due_ns - offset_ns(&self.offsets_ns, index))
+        let due_ns = self.origin_ns + index as f64 * self.period_ns + offset_ns(&self.offsets_ns, index);
+        // A time of many days, such as that since the clock of the capture was set, is not exact as a float.
+        at_ns.saturating_sub(nearest(due_ns))
     }
 
     /// Frames per period.

@@ -40,10 +40,17 @@ const AGREEING: usize = 4;
 const NEAR_PART: usize = 64;
 const NEAR_MAX: usize = 6;
 const NEAR_OF_MEDIAN: i64 = 4;
+/// The same for the earliest frames of blocks of [`Frames::step`]: early frames in a row are in two of them at most.
+const NEAR_PART_OF_BLOCKS: usize = 4;
+const NEAR_BLOCKS_MAX: usize = 3;
 /// A step must last for at least this many frames; fewer frames are late or early ones.
 const STEP_FRAMES: usize = 64;
 /// A step to an earlier phase ends if none of so many consecutive frames is early: some of its frames can be late.
 const NOT_EARLY_MAX: usize = 8;
+/// At least this part of its frames is as early as one of the frames just before: single early frames are no step.
+const AGREEING_PART: usize = 4;
+/// The minimum of fewer frames is not known.
+const MINIMA_OF: usize = 8;
 /// A step is sudden if at least this part of it is between the frames of a step before and after it. Otherwise, the stream
 /// moved slowly.
 const SUDDEN: f64 = 0.75;
@@ -139,6 +146,8 @@ pub(crate) struct Lateness {
     given: u64,
     /// Lateness of the current run's slots against the grid, ns; `None` before the first frame.
     base_ns: Option<i64>,
+    /// So many blocks of frames must be near the slots of the run. One is enough if it began with a step to an earlier phase.
+    near_blocks: usize,
     /// Number of frames of the run that arrived, and the smallest lateness of the first [`Frames::step`], ns: used as
     /// the base until that is known.
     run_frames: usize,
@@ -266,9 +275,9 @@ struct LargestMinima {
 impl LargestMinima {
     const LENGTHS: usize = 9;
 
-    /// With blocks of at least 8 frames, and of at least one group of so many.
+    /// With blocks of at least [`MINIMA_OF`] frames, and of at least one group of so many.
     fn new(group: u64) -> Self {
-        let shortest = usize::try_from(group).unwrap_or(usize::MAX).max(8);
+        let shortest = usize::try_from(group).unwrap_or(usize::MAX).max(MINIMA_OF);
         Self { shortest, current_ns: i64::MAX, frames: 0, blocks: [(None, 0); Self::LENGTHS] }
     }
 
@@ -349,6 +358,7 @@ impl Lateness {
             taken: 0,
             given: 0,
             base_ns: None,
+            near_blocks: NEAR_BLOCKS_MAX,
             run_frames: 0,
             first_base_ns: i64::MAX,
             recent: Recent::new(frames.step),
@@ -401,7 +411,7 @@ impl Lateness {
         self.not_early = if is_early { 0 } else { self.not_early + 1 };
         if is_early || self.early > 0 {
             self.early += 1;
-            if self.early == self.frames.step {
+            if self.early >= self.frames.step && is_early {
                 self.step_back(late, step);
             } else if self.not_early == self.frames.not_early {
                 (self.early, self.time_stepped_back) = (0, false);
@@ -461,6 +471,12 @@ impl Lateness {
         let slots_ns = self.base_ns.or_else(|| self.waiting.iter().take(before).map(|late| late.late_ns).min());
         let level_ns = self.arrived.smallest_ns().unwrap_or(smallest_ns);
         if let Some(slots_ns) = slots_ns.filter(|_| !self.time_stepped_back) {
+            let limit_ns = slots_ns.saturating_sub(self.step_ns).max(self.arrived.earliest_ns.unwrap_or(i64::MIN));
+            let agreeing = self.waiting.iter().skip(before).filter(|late| late.agreed_ns < limit_ns).count();
+            if agreeing < self.early / AGREEING_PART {
+                self.early = 0;
+                return;
+            }
             let off_ns = smallest_ns.saturating_sub(slots_ns);
             let margin_ns = self.step_ns.max(level_ns.saturating_sub(slots_ns) / 4);
             let returns = (-self.step_ns..=margin_ns).contains(&off_ns);
@@ -491,6 +507,7 @@ impl Lateness {
                 StepKind::Phase
             };
             self.start_run(Step { frame: first.frame, at_ns: first.at_ns, ns, level_ns: smallest_ns, kind }, step);
+            self.near_blocks = 1;
         }
         for one in after {
             self.arrived.add(one.late_ns, self.step_ns);
@@ -553,7 +570,7 @@ impl Lateness {
 
     /// The next frame starts a run.
     fn start_run(&mut self, found: Step, step: &mut impl FnMut(Step)) {
-        (self.base_ns, self.early) = (None, 0);
+        (self.base_ns, self.near_blocks, self.early) = (None, NEAR_BLOCKS_MAX, 0);
         self.recent.clear();
         self.arrived.clear();
         self.last_ns = [i64::MIN; AGREEING];
@@ -697,17 +714,21 @@ impl Lateness {
     }
 
     /// The smallest lateness of this frame and the waiting ones that enough others are near to: a few early frames do not
-    /// move the slots of a run.
+    /// move the slots of a run, nor do frames in a row that are fewer than those of a step.
     fn usual_smallest_ns(&self, one: Late) -> i64 {
         let mut all_ns: Vec<i64> = std::iter::once(&one).chain(&self.waiting).map(|late| late.agreed_ns).collect();
+        // A run that starts with early frames has their slots: its clock may have been set after them.
+        let first_ns = all_ns.iter().take(self.frames.not_early).min().copied().unwrap_or(0);
+        let blocks = all_ns.chunks_exact(self.frames.step);
+        let mut minima_ns: Vec<i64> = blocks.filter_map(|block| block.iter().min().copied()).collect();
         all_ns.sort_unstable();
-        let near = (all_ns.len() / NEAR_PART).clamp(1, self.frames.near);
         let median_ns = all_ns[all_ns.len() / 2];
-        let is_usual = |frames: &&[i64]| {
-            let (first_ns, last_ns) = (frames[0], frames[frames.len() - 1]);
-            last_ns <= first_ns.saturating_add(median_ns.saturating_sub(first_ns) / NEAR_OF_MEDIAN)
-        };
-        all_ns.windows(near).find(is_usual).map_or(all_ns[0], |frames| frames[0])
+        minima_ns.sort_unstable();
+        let blocks = (minima_ns.len() / NEAR_PART_OF_BLOCKS).clamp(1, self.near_blocks);
+        let earliest_ns = first_with_near(&minima_ns, blocks, median_ns).unwrap_or(all_ns[0]).min(first_ns);
+        let usual_ns = &all_ns[all_ns.partition_point(|&ns| ns < earliest_ns)..];
+        let near = (all_ns.len() / NEAR_PART).clamp(1, self.frames.near);
+        first_with_near(usual_ns, near, median_ns).unwrap_or(earliest_ns)
     }
 
     /// The number of the next frames until all later ones are later than this by a step.
@@ -753,11 +774,21 @@ impl Lateness {
 
     /// Ends the stream.
     pub(crate) fn end(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
-        // Few frames after the time went back are no early frames. Enough others are the start of a step.
-        if self.early > 0 && self.time_stepped_back || self.early > self.frames.near {
+        // Few frames after the time went back are no early frames. Enough others that stay at one level are the start of a step.
+        if self.early > 0 && self.time_stepped_back || self.early > self.frames.near && self.early_stay() {
             self.step_back(late, step);
         }
         self.finish(late, step);
+    }
+
+    /// True if at least half of the early frames are about as early as the earliest one. Frames that are sent at once, before
+    /// their slots, are earlier and earlier.
+    fn early_stay(&self) -> bool {
+        let early_ns = || self.waiting.iter().rev().take(self.early).map(|late| late.late_ns);
+        let smallest_ns = early_ns().min().unwrap_or(0);
+        let most_ns =
+            smallest_ns.saturating_add(self.step_ns).saturating_add(self.minima.of(self.early.max(MINIMA_OF)));
+        2 * early_ns().filter(|&late_ns| late_ns <= most_ns).count() >= self.early
     }
 
     /// Finalizes all waiting frames, at the end of the stream or of a part of it.
@@ -785,6 +816,15 @@ fn fall_ns(frames: &VecDeque<Late>) -> i64 {
     let smallest_ns = |part: &mut dyn Iterator<Item = &Late>| part.take(half).map(|late| late.late_ns).min();
     let (first, last) = (smallest_ns(&mut frames.iter()), smallest_ns(&mut frames.iter().rev()));
     first.zip(last).map_or(0, |(first, last)| first.saturating_sub(last))
+}
+
+/// The first of these ascending values that so many, with itself, are near to.
+fn first_with_near(values_ns: &[i64], near: usize, median_ns: i64) -> Option<i64> {
+    let are_near = |values: &&[i64]| {
+        let (first_ns, last_ns) = (values[0], values[values.len() - 1]);
+        last_ns <= first_ns.saturating_add(median_ns.saturating_sub(first_ns) / NEAR_OF_MEDIAN)
+    };
+    values_ns.windows(near).find(are_near).map(|values| values[0])
 }
 
 /// Adds a value to a queue of values that are below all later ones.

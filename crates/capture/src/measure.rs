@@ -76,6 +76,8 @@ pub(crate) struct Measure {
     tolerance_ns: i64,
     first_ns: Option<i64>,
     last_ns: i64,
+    /// The largest of all times; not negative.
+    latest_ns: i64,
     frames: u64,
     numbered_by: NumberedBy,
     copies: Copies,
@@ -167,6 +169,7 @@ impl Measure {
             tolerance_ns: tolerance_ns.cast_signed(),
             first_ns: None,
             last_ns: 0,
+            latest_ns: 0,
             frames: 0,
             numbered_by: NumberedBy::Nothing,
             copies: Copies::default(),
@@ -204,8 +207,9 @@ impl Measure {
         }
         let Some(stamp_ns) = packet.at_ns else { return };
         let at_ns = stamp_ns.saturating_sub(*self.first_ns.get_or_insert(stamp_ns));
-        let is_set_back = at_ns < self.last_ns.saturating_sub_unsigned(self.reference.nominal.ns);
+        let goes_back = at_ns < self.last_ns;
         self.last_ns = at_ns;
+        self.latest_ns = self.latest_ns.max(at_ns);
         self.frames += 1;
         self.presentation.add(packet.number, at_ns, stamp_ns, content);
         let contained = Contained::of(content);
@@ -235,7 +239,7 @@ impl Measure {
         self.recent.add(ends);
         self.spacing.add(packet.number, at_ns, is_copy);
         if let Some(shaper) = self.shaper.as_mut().filter(|_| !is_copy) {
-            if is_set_back {
+            if goes_back {
                 shaper.restart();
             }
             shaper.add(self.reference.grid.steady_ns(at_ns), wire_bytes(packet.length as usize));
@@ -267,6 +271,10 @@ impl Measure {
         lateness.end(&mut |one| late.add(one), &mut |step| steps.add(step));
         let wanders_within = self.wanders_within();
         let clock_was_set = self.steps.clock > 0 || self.spacing.out_of_order > 0;
+        if self.reference.grid.frames() == 1 && self.comes_in_batches() {
+            let why = "frames that are due one by one come in groups: the stamps show only when each group came";
+            self.reference.lateness_unknown.get_or_insert_with(|| why.to_owned());
+        }
         if self.reference.lateness_unknown.is_some() {
             // Losses and intervals do not need a grid.
             (self.late, self.steps) = (LatenessTally::new(self.tolerance_ns, &self.reference.grid), Steps::new(&[]));
@@ -312,7 +320,7 @@ impl Measure {
         let capture = Capture {
             frames: self.frames,
             first_ns,
-            duration_ns: self.last_ns.max(0).cast_unsigned(),
+            duration_ns: self.latest_ns.cast_unsigned(),
             min_gap_ns: counted.then_some(spacing.all.min_ns),
             mean_gap_ns: spacing.all.mean_ns(),
             max_gap_ns: counted.then_some(spacing.all.max_ns),

@@ -586,13 +586,14 @@ impl Sequence {
         2 * rest.iter().filter(keeps_time).count() > rest.len()
     }
 
-    /// The number of lost frames before `first` if it fits the time that passed until `first` and until `last`. After
-    /// a stall, frames come in a burst: the time until the last of them shows whether frames were lost.
+    /// The number of lost frames before `first` if it fits the time that passed until `last`. After a stall, frames come in a
+    /// burst, so more time can have passed until `first`.
     fn lost_by_time(&self, first: Held, last: Held) -> Option<u64> {
         let following = i64::from(last.low.wrapping_sub(first.low));
         let fits = |room: fn(&Self, Held) -> i64| {
-            let lost = self.lost_in(self.ahead(first), room(self, first))?;
-            self.is_time_of(lost.cast_signed(), room(self, last) - following).then_some(lost)
+            let lost = self.lost_in(self.ahead(first), room(self, last) - following)?;
+            let room = room(self, first);
+            (lost.cast_signed() <= room || self.is_time_of(lost.cast_signed(), room)).then_some(lost)
         };
         (following <= FOLLOWING_MAX).then(|| fits(Self::room_after_newest).or_else(|| fits(Self::room))).flatten()
     }

@@ -6,6 +6,8 @@ use crate::tally::Tally;
 
 /// Part of the intervals that are those within groups if frames come in groups: half of them in groups of two.
 const IN_GROUPS: f64 = 0.4;
+/// Fewer groups are those of stalls.
+const GROUPS_MIN: u64 = 8;
 
 /// The state of measuring the intervals of a stream.
 pub(crate) struct Spacing {
@@ -23,6 +25,8 @@ pub(crate) struct Spacing {
     run: u64,
     /// Intervals of less than a quarter of the period.
     close: u64,
+    /// Groups of frames with such intervals.
+    groups: u64,
     pub(crate) bursts: u64,
     pub(crate) longest_burst: u64,
 }
@@ -40,6 +44,7 @@ impl Spacing {
             out_of_order: 0,
             run: 1,
             close: 0,
+            groups: 0,
             bursts: 0,
             longest_burst: 0,
         }
@@ -53,7 +58,7 @@ impl Spacing {
 
     /// True if most frames come in groups, or nearly half of them in groups of two.
     pub(crate) fn is_in_groups(&self) -> bool {
-        self.close as f64 >= IN_GROUPS * self.all.total as f64 && self.close > 0
+        self.close as f64 >= IN_GROUPS * self.all.total as f64 && self.groups >= GROUPS_MIN
     }
 
     /// Adds a frame. A copy that the capture made belongs to no burst.
@@ -72,10 +77,11 @@ impl Spacing {
         }
         let since_original_ns = at_ns.saturating_sub(self.original_ns);
         self.original_ns = at_ns;
-        // If the stamps go back by a period, the clock of the capture was set.
-        if (0i64.saturating_sub_unsigned(self.nominal_ns)..self.quarter_ns).contains(&since_original_ns) {
+        // If the stamps go back, frames are not in their order, or the clock of the capture was set.
+        if (0..self.quarter_ns).contains(&since_original_ns) {
             self.run += 1;
             self.close += 1;
+            self.groups += u64::from(self.run == 2);
             self.bursts += u64::from(self.run == self.group + 1);
             if self.run > self.group {
                 self.longest_burst = self.longest_burst.max(self.run);
