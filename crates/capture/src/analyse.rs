@@ -13,7 +13,7 @@ use crate::{
     caveats::{self, End, FileSummary, IncompleteFrames},
     convert::nearest,
     filter::{Key, Kind},
-    fit::{self, Grid},
+    fit::{self, Grid, STRETCHES_TO_FIT},
     heads::Heads,
     measure::{Measure, Nominal, Reference},
     period::Estimate,
@@ -236,14 +236,18 @@ fn reference(
         Skips::Many => coarse_stamps(&tracked, &grid, nominal, resolution_ns),
         Skips::None | Skips::Few => lateness_unknown(&tracked, &grid, nominal, resolution_ns, other_period.as_deref()),
     };
-    let has_period = nominal.told_by != PeriodSource::Median && other_period.is_none() && !tracked.has_equal_stamps();
+    let is_fitted = tracked.earliest.len() >= STRETCHES_TO_FIT && !tracked.has_equal_stamps();
     let ppm = (fitted_ns / nominal.ns as f64 - 1.0) * 1e6;
+    // A ratio to a period estimated from the same frames, or to another than theirs, would be meaningless.
+    let has_period = nominal.told_by != PeriodSource::Median
+        && is_fitted
+        && other_period.is_none()
+        && ppm.abs() <= SAME_PERIOD * 1e6;
     let period = CapturedPeriod {
         nominal_ns: nominal.ns,
         told_by: nominal.told_by,
         stretches: tracked.earliest.len() as u64,
         fitted_ns,
-        // A ratio to a period estimated from the same frames, or to another than theirs, would be meaningless.
         clock_ppm: has_period.then_some(ppm),
         clock_error_ppm: has_period.then_some(grid.slope_error * 1e6),
         wander_ns: grid.wander_ns,
@@ -268,7 +272,7 @@ fn reference(
         idle_slope_bps: options
             .idle_slope_bps
             .or_else(|| (has_period && !is_too_much).then_some(reserved_bps))
-            .filter(|_| !tracked.has_equal_stamps()),
+            .filter(|_| !tracked.has_equal_stamps() && resolution_ns <= nominal.ns / 4),
         idle_slope_asked: options.idle_slope_bps.is_some(),
         is_class_b: class.is_some_and(|(_, told_by)| told_by == PeriodSource::ClassB),
         link_bps: options.link_bps,
@@ -276,7 +280,7 @@ fn reference(
         clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.group_ns()),
         resolution_ns,
         lateness_unknown,
-        has_equal_stamps: tracked.has_equal_stamps(),
+        shows_intervals: !tracked.has_equal_stamps() && resolution_ns <= nominal.ns / 4,
         changes_state: tracked.changes_state,
         bursts_differ: tracked.bursts.is_some_and(|bursts| bursts.frames.is_none()),
         counter: tracked.counter,

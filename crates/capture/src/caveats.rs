@@ -322,7 +322,9 @@ fn steps(capture: &Capture) -> Vec<String> {
             StepKind::Restart => {
                 format!("the talker restarted its sequence numbers at frame {frame}: frames lost there are not known")
             }
-            StepKind::ClockSet => format!("the clock of the capture was set back by {by} before frame {frame}"),
+            StepKind::ClockSet => format!(
+                "the clock of the capture was set back by {by} before frame {frame}, or parts of the file are in the wrong order"
+            ),
             StepKind::Silence => format!(
                 "frame {frame} came {by} after its slot, and all later ones, too: the clock of the capture was set, or the talker \
                  paused"

@@ -26,6 +26,7 @@ impl Ends {
     /// The ends of the content of a frame with this length.
     #[inline(always)]
     pub(crate) fn of(length: u32, content: &[u8]) -> Self {
+        let content = without_lan(content);
         match (content.first_chunk(), content.last_chunk()) {
             (Some(&first), Some(&last)) => Self { length, first, last },
             _ => Self::of_short(length, content),
@@ -37,6 +38,16 @@ impl Ends {
         let mut first = [0; COMPARED_BYTES];
         first.iter_mut().zip(content).for_each(|(byte, content)| *byte = *content);
         Self { length, first, last: [0; COMPARED_BYTES] }
+    }
+}
+
+/// The content without the end of PRP's trailer, in which the copies of both LANs differ: the LAN (4 bits), the size (12 bits)
+/// and the suffix 0x88FB (IEC 62439-3, redundancy control trailer).
+#[inline(always)]
+fn without_lan(content: &[u8]) -> &[u8] {
+    match content {
+        [rest @ .., _, _, 0x88, 0xfb] => rest,
+        _ => content,
     }
 }
 
@@ -68,7 +79,7 @@ pub(crate) struct Copies {
     newest: Option<u16>,
     /// Bit `number % HISTORY`: that frame was seen. Empty before the first frame.
     seen: Vec<u64>,
-    /// The last number that was far behind.
+    /// The newest number that was far behind.
     behind: Option<u16>,
     /// Number of frames far behind that may be those of a talker that started again.
     again: usize,
@@ -96,6 +107,8 @@ impl Copies {
             (self.newest, self.again) = (Some(number), 0);
         } else if ahead <= -FAR_BEHIND && self.starts_again(number, ahead) {
             self.begin(number);
+            // These came before it, and come again by another way.
+            (1..FAR_BEHIND.unsigned_abs()).for_each(|n| self.set(number.wrapping_sub(n), true));
             return false;
         }
         let (word, bit) = position(number);
@@ -107,10 +120,12 @@ impl Copies {
     /// True if a frame that is far behind shows that the talker started its numbers again. A late way continues its own numbers,
     /// or frames of another way come between its frames.
     fn starts_again(&mut self, number: u16, ahead: i16) -> bool {
-        let near = |before: u16| number.wrapping_sub(before).cast_signed().unsigned_abs() < FAR_BEHIND.unsigned_abs();
-        let continues = self.behind.replace(number).is_some_and(near);
-        if !continues || self.again > 0 {
-            self.again += 1;
+        let after_last = self.behind.map(|last| number.wrapping_sub(last).cast_signed());
+        let is_copy = after_last.is_some_and(|ahead| (1 - FAR_BEHIND..=0).contains(&ahead));
+        let continues = after_last.is_some_and(|ahead| (1..FAR_BEHIND).contains(&ahead));
+        if !is_copy {
+            self.behind = Some(number);
+            self.again += usize::from(!continues || self.again > 0);
         }
         ahead <= -HISTORY.cast_signed() || self.again == RESTARTED
     }

@@ -15,8 +15,8 @@ const FIRST: u64 = 1 << 32;
 const COUNTS: f64 = 0.5;
 /// Steps of the numbers of consecutive frames, if many are lost.
 const STEPS_MAX: u64 = 16;
-/// Largest part of consecutive frames that may have the same number.
-const REPEATED: f64 = 0.6;
+/// Largest part of consecutive frames that may have the same number: each frame can be in the file three times.
+const REPEATED: f64 = 0.7;
 /// A copy of a frame, such as that of a second tap, comes at most so many frames later; with copies of all frames, at least this
 /// part of them are copies.
 const COPIED_WITHIN: usize = 64;
@@ -477,6 +477,10 @@ impl Numbers {
             }
             // A frame can be late, but not by so long.
             (_, Some(behind)) if self.slots_between(newest.at_ns, at_ns) <= PAUSE => Some(-behind.cast_signed()),
+            // This part of the file is not in the order of its times.
+            _ if self.is_of_earlier_time(newest, backward, at_ns) => {
+                Some(-self.frames_in(backward).unwrap_or(0).cast_signed())
+            }
             (Some(ahead), _) if self.is_lost_at_set(newest, ahead, around, at_ns) => Some(ahead.cast_signed()),
             _ => None,
         }
@@ -520,6 +524,13 @@ impl Numbers {
             None => ahead <= continues_max(around),
         };
         is_continued && self.slots_between(newest.at_ns, at_ns) < -1.0
+    }
+
+    /// True if the stamp of a frame with an earlier number is as much earlier.
+    fn is_of_earlier_time(&self, newest: Newest, backward: u64, at_ns: i64) -> bool {
+        let slots = self.slots_between(newest.at_ns, at_ns);
+        let error = EXACT_SLOTS + self.interval_error * slots.abs();
+        self.frames_in(backward).is_some_and(|behind| behind > 0 && (slots + behind as f64).abs() <= error)
     }
 
     /// The number of times that `ahead` frames, and so many times `frames`, passed, if exactly the time for them did. If it did

@@ -58,8 +58,8 @@ pub(crate) struct Reference {
     pub(crate) counter: Option<Counter>,
     /// The clock of the capture, if it is tied to that of the talker.
     pub(crate) clock: Option<CaptureClock>,
-    /// True if all timestamps are equal, so that they show nothing about the time.
-    pub(crate) has_equal_stamps: bool,
+    /// True if the timestamps differ, in steps that show intervals of a quarter of the period.
+    pub(crate) shows_intervals: bool,
     /// True if the talker repeats frames of a new state at growing intervals.
     pub(crate) changes_state: bool,
     /// True if the frames are sent in bursts of different lengths.
@@ -255,11 +255,11 @@ impl Measure {
     /// True if the frames come in groups, although the stated period, or what their numbers count, shows that a frame is due in
     /// each interval.
     pub(crate) fn comes_in_batches(&self) -> bool {
-        let Reference { nominal, grid, counter, .. } = &self.reference;
+        let Reference { nominal, grid, counter, shows_intervals, .. } = &self.reference;
         let has_stated =
             nominal.told_by != PeriodSource::Median && (grid.period_ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
         let counts_time = counter.as_ref().is_some_and(Counter::counts_time);
-        (has_stated || counts_time) && self.spacing.is_in_groups()
+        *shows_intervals && (has_stated || counts_time) && self.spacing.is_in_groups()
     }
 
     /// The figures, added to a capture that already has those of file and stream, and the lateness series.
@@ -350,7 +350,7 @@ impl Measure {
             steps: steps.in_order(),
             frames_per_period: reference.grid.frames(),
             lateness_unknown: reference.lateness_unknown,
-            bursts: (!reference.changes_state && !reference.has_equal_stamps).then_some(spacing.bursts),
+            bursts: (!reference.changes_state && reference.shows_intervals).then_some(spacing.bursts),
             longest_burst: spacing.longest_burst,
             window_violations: Some(late.window_violations.saturating_add(sequence.duplicates).saturating_add(surplus)),
             shaper: shaper.zip(reference.idle_slope_bps).map(|(shaper, idle_slope_bps)| CapturedShaper {

@@ -135,6 +135,12 @@ impl Schedule {
         self.late_after_newest_ns(index, at_ns) < -2.0 * self.period_ns
     }
 
+    /// True if a time is at least half a period before another one.
+    #[inline]
+    pub(crate) fn is_before(&self, at_ns: i64, other_ns: i64) -> bool {
+        other_ns.saturating_sub(at_ns) as f64 >= self.period_ns / 2.0
+    }
+
     /// The slots from one time to another.
     pub(crate) fn slots_between(&self, from_ns: i64, to_ns: i64) -> i64 {
         self.slots(to_ns.saturating_sub(from_ns) as f64)

@@ -207,6 +207,8 @@ pub(crate) struct Sequence {
     /// True if all held frames are copies of the newest ones, one after the other.
     held_again: bool,
     gap: Option<Gap>,
+    /// Number and time of the last frames without numbers, if their stamps are before those of others.
+    back: Vec<(u64, i64)>,
     /// A frame without a number that is early, until the next one shows whether it is a frame between the others.
     early: Option<(u64, i64)>,
     /// True while frames without numbers are late.
@@ -246,6 +248,7 @@ impl Sequence {
             held: Vec::new(),
             held_again: false,
             gap: None,
+            back: Vec::new(),
             early: None,
             stalled: false,
             last_ns: i64::MIN,
@@ -340,8 +343,59 @@ impl Sequence {
         }
     }
 
+    /// Adds a frame without a number. Frames whose stamps go back are held, until the following ones show whether they are in
+    /// the wrong order, or the clock of the capture was set.
     #[inline]
     fn add_unnumbered(&mut self, frame: u64, at_ns: i64, place: &mut impl FnMut(Placed)) {
+        if self.begun && self.schedule.is_before(at_ns, self.newest_ns()) {
+            self.back.push((frame, at_ns));
+            if self.back.len() == LOOKAHEAD {
+                self.place_after_set(place);
+            }
+            return;
+        }
+        if !self.back.is_empty() {
+            self.place_back(place);
+        }
+        self.add_in_order(frame, at_ns, place);
+    }
+
+    /// The time of the newest frame without a number.
+    #[inline]
+    fn newest_ns(&self) -> i64 {
+        self.gap.as_ref().map_or(self.last_ns, |gap| gap.last_ns().max(self.last_ns))
+    }
+
+    /// Places the frames whose stamps went back after the clock of the capture was set.
+    #[cold]
+    fn place_after_set(&mut self, place: &mut impl FnMut(Placed)) {
+        for (frame, at_ns) in std::mem::take(&mut self.back) {
+            self.add_in_order(frame, at_ns, place);
+        }
+    }
+
+    /// Places the frames whose stamps went back, because the next one continues those before: in the slots of their times, or
+    /// after the clock of the capture was set if these slots had frames.
+    #[cold]
+    fn place_back(&mut self, place: &mut impl FnMut(Placed)) {
+        self.end_gap(true, place);
+        let number = |at_ns| self.next.saturating_add_signed(self.schedule.slots_late(self.index(self.next), at_ns));
+        let numbers: Vec<u64> = self.back.iter().map(|&(_, at_ns)| number(at_ns)).collect();
+        let missing = numbers.iter().filter(|&&number| number < self.next && !self.was_seen(number)).count();
+        if 2 * missing < numbers.len() {
+            return self.place_after_set(place);
+        }
+        for ((frame, at_ns), number) in std::mem::take(&mut self.back).into_iter().zip(numbers) {
+            if number >= self.next || self.was_seen(number) {
+                self.surplus += 1;
+            } else {
+                self.assign(frame, at_ns, number, false, place);
+            }
+        }
+    }
+
+    #[inline]
+    fn add_in_order(&mut self, frame: u64, at_ns: i64, place: &mut impl FnMut(Placed)) {
         if let Some(mut gap) = self.gap.take() {
             let in_order = at_ns >= gap.last_ns();
             let index = self.index(self.next.wrapping_add(gap.slots).wrapping_add(1));
@@ -684,6 +738,8 @@ impl Sequence {
             self.schedule.add(index, at_ns);
         } else if self.next - number > WINDOW {
             self.too_late += 1;
+            // It was captured in time, and is at another place in the file: it counted as lost there.
+            self.lost_unknown |= self.schedule.slots_late(index, at_ns).abs() <= APART_MAX + self.schedule.uneven;
             return;
         } else if self.is_seen(number) {
             self.duplicates += 1;
@@ -759,6 +815,7 @@ impl Sequence {
         while !self.held.is_empty() {
             self.decide(place);
         }
+        self.place_after_set(place);
         self.end_gap(true, place);
         if let Some((frame, at_ns)) = self.early.take() {
             self.place_next(frame, at_ns, place);

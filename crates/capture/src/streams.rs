@@ -76,7 +76,9 @@ struct Source {
     source: u32,
     /// The number after that of its last frame.
     next: u32,
+    /// Frames, without those with the number of the one before: a mirror port repeats each frame.
     frames: u64,
+    repeated: u64,
     in_order: u64,
 }
 
@@ -288,10 +290,14 @@ impl Stream {
         let known = self.sources.iter().position(|known| known.source == source);
         let Some(known) = known.and_then(|index| self.sources.get_mut(index)) else {
             if self.sources.len() < SOURCES_MAX {
-                self.sources.push(Source { source, next: (number + 1) & 0xffff, frames: 1, in_order: 0 });
+                self.sources.push(Source { source, next: (number + 1) & 0xffff, frames: 1, repeated: 0, in_order: 0 });
             }
             return;
         };
+        if number.wrapping_add(1) & 0xffff == known.next {
+            known.repeated += 1;
+            return;
+        }
         known.frames += 1;
         known.in_order += u64::from(number.wrapping_sub(known.next) & 0xffff <= IN_ORDER);
         known.next = (number + 1) & 0xffff;
@@ -300,7 +306,8 @@ impl Stream {
     /// True if most frames look like RTP and count. RTCP can be between them.
     fn is_rtp(&self) -> bool {
         let in_order: u64 = self.sources.iter().map(|source| source.in_order).sum();
-        2 * in_order >= self.frames
+        let repeated: u64 = self.sources.iter().map(|source| source.repeated).sum();
+        2 * in_order >= self.frames - repeated
     }
 
     fn has_several_sources(&self) -> bool {

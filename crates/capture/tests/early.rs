@@ -1,12 +1,17 @@
-//! Early frames, and frames in another order than their times, make no other frame late.
+//! Early frames, and frames in another order than their times, make no other frame late. What stamps do not show is not known.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-#![allow(clippy::cast_possible_wrap, reason = "numbers of frames in test captures are small")]
+#![allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_possible_truncation,
+    reason = "numbers of frames in test captures are small"
+)]
 
 mod support;
 
+use capture::Options;
 use record::StepKind;
-use support::{Seen, Talker, avtp, losses, scatter};
+use support::{OPTIONS, Seen, Talker, analysed, avtp, datagram, losses, scatter};
 
 const PERIOD_NS: i64 = 125_000;
 
@@ -104,4 +109,39 @@ fn frames_dropped_in_a_stall_are_lost() {
         let capture = avtp(&frames).capture;
         assert_eq!((capture.lost, capture.restarts), (Some(stall - sent), Some(0)), "{sent} of {stall}");
     }
+}
+
+#[test]
+fn datagrams_in_another_order_than_their_times_are_in_their_slots() {
+    for block in [1, 2, 10] {
+        let mut frames: Vec<Seen> = (0..8_000).map(|n| datagram(n as i64 * PERIOD_NS + scatter(n), 5_000)).collect();
+        (0..20).for_each(|n| frames[300 * n + 40..300 * n + 40 + 2 * block].rotate_left(block));
+        let options = Options { period_ns: Some(125_000), ..OPTIONS };
+        let capture = analysed(&frames, true, &options).capture;
+        let counts = (capture.late, capture.skipped_slots, capture.surplus, capture.steps_total, capture.clock_steps);
+        assert_eq!(counts, (Some(0), Some(0), Some(0), Some(0), Some(0)), "{block}");
+    }
+}
+
+#[test]
+fn too_few_frames_or_another_period_show_no_rate_of_the_clock() {
+    let ppm = |count: u64, period_ns: Option<u64>| {
+        let frames = Talker::plain(1).steady(count);
+        analysed(&frames, true, &Options { period_ns, ..OPTIONS }).capture.period.clock_ppm
+    };
+    assert!(ppm(8_000, None).is_some() && ppm(8_000, Some(125_000)).is_some());
+    for (count, period_ns) in
+        [(1, Some(125_000)), (2, None), (8_000, Some(1_000_000)), (8_000, Some(3_600_000_000_000))]
+    {
+        assert_eq!(ppm(count, period_ns), None, "{count} {period_ns:?}");
+    }
+}
+
+#[test]
+fn stamps_as_coarse_as_the_period_show_no_bursts_and_no_credit() {
+    let mut frames = Talker::plain(1).steady(8_000);
+    frames.iter_mut().for_each(|seen| seen.at_ns -= seen.at_ns % 1_000_000);
+    let found = analysed(&frames, true, &OPTIONS);
+    assert_eq!((found.capture.bursts, found.capture.shaper.is_some()), (None, false));
+    assert!(found.caveats.iter().all(|caveat| caveat.kind != "batches"));
 }

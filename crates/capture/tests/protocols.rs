@@ -151,6 +151,81 @@ fn a_restart_with_a_number_a_little_behind_is_one() {
     }
 }
 
+#[test]
+fn frames_that_each_come_several_times_are_counted() {
+    for times in [2, 3] {
+        for (name, _, frame) in protocols() {
+            let copies = |n: u64| {
+                (0..times)
+                    .map(move |copy| Seen { at_ns: seen(n, Vec::new()).at_ns + copy * 2_000, ..seen(n, frame(n)) })
+            };
+            let frames: Vec<Seen> = (0..3000).filter(|n| *n != 2_000).flat_map(copies).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            assert_eq!(
+                (capture.numbered_by, capture.stream.protocol.as_str()),
+                (NumberedBy::Protocol, name),
+                "{times}"
+            );
+            let counts = (capture.lost, capture.duplicates, capture.restarts, capture.late, capture.bursts);
+            assert_eq!(counts, (Some(1), Some(2_999 * (times - 1)), Some(0), Some(0), Some(0)), "{name}, {times}");
+        }
+    }
+}
+
+#[test]
+fn sources_of_rtp_whose_frames_each_come_twice_are_streams() {
+    let of = |source: u8, n: u64| {
+        let mut packet = rtp(n + 1_000 * u64::from(source));
+        packet[11] = source;
+        let first = seen(n, ethernet(0x0800, &ipv4(5004, &packet)));
+        let at_ns = first.at_ns + u64::from(source) * 20_000;
+        [Seen { at_ns, ..first.clone() }, Seen { at_ns: at_ns + 2_000, ..first }]
+    };
+    let frames: Vec<Seen> = (0..3000).flat_map(|n| [of(1, n), of(2, n)].concat()).collect();
+    let capture = analysed(1, &frames, &OPTIONS).capture;
+    assert_eq!((capture.streams.len(), capture.duplicates, capture.lost), (2, Some(3_000), Some(0)));
+}
+
+/// Frames of a file whose parts are in another order than their stamps were not lost, but counted as such where they are missing.
+#[test]
+fn frames_at_another_place_of_the_file_are_no_restart() {
+    let mut frames: Vec<Seen> = (0..8000).map(|n| seen(n, ethernet(0x0800, &ipv4(5004, &rtp(n))))).collect();
+    let moved: Vec<Seen> = frames.drain(2_000..2_100).collect();
+    frames.splice(2_900..2_900, moved);
+    let capture = analysed(1, &frames, &OPTIONS).capture;
+    let counts = (capture.restarts, capture.lost, capture.too_late, capture.clock_steps);
+    assert_eq!(counts, (Some(0), None, Some(100), Some(0)));
+}
+
+#[test]
+fn copies_of_both_networks_of_prp_are_no_bursts() {
+    let frame = |n: u64, lan: u8| {
+        let trailer = [&(n as u16).to_be_bytes()[..], &[lan << 4, 60, 0x88, 0xfb]].concat();
+        let first = seen(n, [ethernet(0x88ba, &sampled_values(n)), trailer].concat());
+        Seen { at_ns: first.at_ns + u64::from(lan - 10) * 25_000, ..first }
+    };
+    let frames: Vec<Seen> = (0..3000).flat_map(|n| [frame(n, 10), frame(n, 11)]).collect();
+    let capture = analysed(1, &frames, &OPTIONS).capture;
+    assert_eq!((capture.duplicates, capture.bursts, capture.late), (Some(3_000), Some(0), Some(0)));
+}
+
+#[test]
+fn a_restart_over_two_ways_makes_no_frame_late() {
+    let tagged = |n: u64, number: u64| {
+        let tag = [&[0xf1, 0xc1, 0, 0][..], &(number as u16).to_be_bytes(), &[0x88, 0xb5]].concat();
+        seen(n, [&ADDRESSES[..], &tag, &[0x11; 46]].concat())
+    };
+    let first = |n: u64| tagged(n, if n < 4_000 { n + 900 } else { n - 4_000 });
+    for later_ns in [90_000, 2_300_000] {
+        let second = |n: u64| Seen { at_ns: first(n).at_ns + later_ns, ..first(n) };
+        let mut frames: Vec<Seen> = (0..8_000).flat_map(|n| [first(n), second(n)]).collect();
+        frames.sort_by_key(|seen| seen.at_ns);
+        let capture = analysed(1, &frames, &OPTIONS).capture;
+        let counts = (capture.restarts, capture.late, capture.lost, capture.duplicates);
+        assert_eq!(counts, (Some(1), Some(0), Some(0), Some(0)), "{later_ns}");
+    }
+}
+
 /// Copies come in a row where the first way fails, or where the sender repeats frames.
 #[test]
 fn copies_in_a_row_are_no_restart() {
