@@ -315,6 +315,15 @@ pub(crate) fn seconds(ns: i64) -> String {
     format!("{sign}{}.{:09} s", size / 1_000_000_000, size % 1_000_000_000)
 }
 
+/// The name of a stream in the list, with its source if another row would read the same.
+fn listed_name(stream: &CapturedStream, all: &[CapturedStream]) -> String {
+    let row = |one: &CapturedStream| {
+        (one.name.clone(), one.protocol.clone(), one.destination.clone(), one.vlan, one.interface)
+    };
+    let has_same = all.iter().any(|other| other.source != stream.source && row(other) == row(stream));
+    if has_same { format!("{}, from {}", stream.name, stream.source) } else { stream.name.clone() }
+}
+
 /// All streams of the file, if there are several.
 fn streams(page: &mut Page, capture: &Capture) {
     if capture.streams.len() < 2 {
@@ -327,7 +336,7 @@ fn streams(page: &mut Page, capture: &Capture) {
         let per_second = stream.frames.saturating_sub(1) as f64 * 1e9 / stream.duration_ns.max(1) as f64;
         table.row(vec![
             cell(number.to_string()),
-            cell(&stream.name),
+            cell(listed_name(stream, &capture.streams)),
             cell(if stream.protocol.is_empty() { "-" } else { &stream.protocol }),
             cell(if stream.destination.is_empty() { "-" } else { &stream.destination }),
             cell(stream.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string())),
@@ -367,5 +376,17 @@ mod tests {
         assert_eq!(seconds(-5), "-0.000000005 s");
         assert_eq!(bits(7_296_000), "7.296 Mbit/s");
         assert_eq!(bits(1_000_000_000), "1 Gbit/s");
+    }
+
+    #[test]
+    fn rows_that_would_read_the_same_name_the_source() {
+        let stream = |source: &str, interface| CapturedStream {
+            name: "a".into(),
+            source: source.into(),
+            interface,
+            ..CapturedStream::default()
+        };
+        let all = [stream("x", 0), stream("y", 0), stream("z", 1)];
+        assert_eq!([0, 1, 2].map(|n| listed_name(&all[n], &all)), ["a, from x", "a, from y", "a"]);
     }
 }
