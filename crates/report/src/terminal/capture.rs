@@ -248,6 +248,11 @@ fn missing(page: &mut Page, capture: &Capture) {
 /// Frames that came too early, too late or in bursts.
 fn spacing(page: &mut Page, capture: &Capture) {
     page.heading("Spacing");
+    if (capture.missed_slots, capture.window_violations, capture.bursts) == (None, None, None)
+        && capture.shaper.is_none()
+    {
+        page.remark("the timestamps do not show whether frames came too early, too late or in bursts");
+    }
     let item = |page: &mut Page, count: u64, text: String| {
         page.item(if count > 0 { Ink::Bad } else { Ink::Good }, "", 0, &text);
     };
