@@ -1,9 +1,11 @@
 //! The daemon irqbalance, which moves interrupts between CPUs.
 
-use crate::{CpuList, Root, cpus, facts, tasks};
+use crate::{CpuList, Root, cpus, facts, init::Init, tasks};
 
-/// Files with its environment: of Fedora and its relatives, of Debian and its relatives.
-const FILES: [&str; 2] = ["etc/sysconfig/irqbalance", "etc/default/irqbalance"];
+/// The name of its service.
+pub(crate) const SERVICE: &str = "irqbalance";
+/// Files with its environment: of Fedora and its relatives, of services of OpenRC, of Debian and its relatives.
+const FILES: [&str; 3] = ["etc/sysconfig/irqbalance", "etc/conf.d/irqbalance", "etc/default/irqbalance"];
 /// The variables of the CPUs that it leaves alone, as a list or as a mask. The list has precedence. Source: irqbalance(1),
 /// `setup_banned_cpus` in its cputree.c.
 const BANNED_LIST: &str = "IRQBALANCE_BANNED_CPULIST";
@@ -18,7 +20,10 @@ pub(crate) fn process(root: &Root) -> Option<String> {
 
 /// The file with the environment of irqbalance on this distribution.
 pub(crate) fn file(root: &Root) -> &'static str {
-    if root.exists(FILES[0]) { FILES[0] } else { FILES[1] }
+    FILES.into_iter().find(|path| root.exists(path)).unwrap_or(match Init::of(root) {
+        Init::OpenRc => FILES[1],
+        Init::Systemd | Init::Runit => FILES[2],
+    })
 }
 
 pub(crate) fn is_file(path: &str) -> bool {

@@ -20,6 +20,7 @@
 //! | [`sound`] | sound cards: names, devices, users |
 //! | [`veth`] | two network namespaces joined by a veth pair, to measure within one machine |
 //! | [`pid_namespace`] | the namespace of process ids, outside which an id means nothing |
+//! | [`init`] | the program that starts the services |
 //! | [`evl_cpus`] | the CPUs of the EVL core |
 //! | [`cpu_facts()`] | facts about a CPU that may explain latency |
 
@@ -47,6 +48,7 @@ mod evl;
 mod facts;
 mod findings;
 pub mod iio;
+pub mod init;
 mod interface_name;
 mod interrupts;
 mod irqbalance;

@@ -6,7 +6,7 @@ use record::{Finding, FindingState};
 use tempfile::TempDir;
 
 use crate::{
-    Root, facts, findings,
+    CpuList, Root, facts, findings,
     tune::{self, Need},
 };
 
@@ -442,6 +442,24 @@ fn callbacks_of_rcu_leave_cpus_without_a_tick_and_need_a_list() {
     put(&root, "sys/devices/system/cpu/nohz_full", "1");
     let by_kernel = "/sys/devices/system/cpu/nohz_full = 1".to_owned();
     assert_eq!(judged("isolcpus=1"), (FindingState::Ok, by_kernel));
+}
+
+#[test]
+fn services_are_stopped_by_the_program_that_starts_them() {
+    let (_folder, root) = machine(&[("proc/700/comm", "irqbalance"), ("sys/devices/system/cpu/isolated", "\n")]);
+    let stop = || (finding(&root, "irq.balance").remedy, tune::by_hand(&root, &CpuList::new()).remove(0));
+    let by = |disable: &str, stop: &str| (disable.to_owned(), format!("irqbalance moves interrupts: {stop}"));
+    let by_systemd = by("sudo systemctl disable --now irqbalance", "sudo systemctl stop irqbalance");
+    assert_eq!(stop(), by_systemd);
+    put(&root, "run/openrc/softlevel", "default");
+    let by_openrc =
+        by("sudo rc-service irqbalance stop; sudo rc-update del irqbalance", "sudo rc-service irqbalance stop");
+    assert_eq!(stop(), by_openrc);
+    let added = tune::by_hand(&root, &"1".parse().unwrap()).remove(0);
+    let restart = "sudo tee -a /etc/conf.d/irqbalance; sudo rc-service irqbalance restart";
+    assert!(added.ends_with(restart), "{added}");
+    fs::create_dir_all(root.path("run/systemd/system")).unwrap();
+    assert_eq!(stop(), by_systemd);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     CpuList, Unreadable, boot_arguments,
+    init::Init,
     interrupts::{self, Counted, DeviceInterrupt, InterruptWatch, Mover, STORM_PER_SECOND},
     irqbalance, shield,
     tasks::{Realtime, Scheduled},
@@ -62,7 +63,7 @@ fn irq_balance(context: &CheckContext) -> Finding {
         Some(pid) => warn(ID, "irqbalance runs", evidence(&format!("proc/{pid}/comm"), "irqbalance"))
             .because(
                 "It moves interrupts between CPUs during a run, also to the CPU of a real-time thread.",
-                "sudo systemctl disable --now irqbalance",
+                Init::of(context.root).disable(irqbalance::SERVICE),
             )
             .permanent(),
         // In a container, or if /proc hides the processes of others, a missing process proves nothing.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use serde::Serialize;
 
-use crate::{CpuList, Root, boot_arguments, cpus, irqbalance, kernel::Isolation, topology, virt};
+use crate::{CpuList, Root, boot_arguments, cpus, init::Init, irqbalance, kernel::Isolation, topology, virt};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -143,17 +143,18 @@ fn shared_cores(root: &Root, cpus: &CpuList) -> Vec<String> {
 fn irq_balance(root: &Root, cpus: &CpuList) -> Option<String> {
     irqbalance::process(root)?;
     let file = irqbalance::file(root);
+    let init = Init::of(root);
+    let restart = init.restart(irqbalance::SERVICE);
     match irqbalance::banned(root) {
-        _ if cpus.is_empty() => Some("irqbalance moves interrupts: sudo systemctl stop irqbalance".to_owned()),
+        _ if cpus.is_empty() => Some(format!("irqbalance moves interrupts: {}", init.stop(irqbalance::SERVICE))),
         Some(banned) if cpus.difference(&banned).is_empty() => None,
         // The last line of the file is in effect, and replaces what irqbalance bans by itself.
         Some(banned) => Some(format!(
-            "irqbalance moves interrupts: echo {} | sudo tee -a /{file}; sudo systemctl restart irqbalance",
+            "irqbalance moves interrupts: echo {} | sudo tee -a /{file}; {restart}",
             irqbalance::line(&banned.union(cpus))
         )),
         None => Some(format!(
-            "irqbalance moves interrupts: make sure that the CPUs that /{file} bans contain {cpus}; sudo systemctl \
-             restart irqbalance"
+            "irqbalance moves interrupts: make sure that the CPUs that /{file} bans contain {cpus}; {restart}"
         )),
     }
 }

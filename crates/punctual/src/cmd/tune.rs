@@ -8,7 +8,9 @@ use std::fmt::Write;
 use anyhow::{Context, bail, ensure};
 use campaign::leftovers;
 use machine::{
-    Restored, Root, journal,
+    Restored, Root,
+    init::Init,
+    journal,
     tune::{self, AdvisedLine, Boot, Firmware, Kept, KeptFiles, Need, NewFile, NotHere, Plan, Refused, Setting},
 };
 use serde_json::json;
@@ -131,9 +133,14 @@ fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
     let cpus = options.cpus.clone().unwrap_or_else(|| machine::isolated_cpus(root));
     let mut files: Vec<NewFile> =
         options.service.iter().map(|service| tune::drop_in(service, options.cpus.as_ref())).collect();
+    let is_systemd = Init::of(root) == Init::Systemd;
+    ensure!(
+        is_systemd || options.service.is_none(),
+        Usage(format!("this machine runs {}, and --service is for systemd: leave it out", Init::of(root).name()))
+    );
     if options.persist {
         ensure!(
-            !root.is_system() || root.exists("run/systemd/system"),
+            is_systemd && (!root.is_system() || root.exists("run/systemd/system")),
             Usage("this machine does not run systemd, whose unit tunes at each boot: leave out --persist".to_owned())
         );
         files.extend(tune::unit(&command_at_boot()?));

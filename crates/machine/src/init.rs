@@ -1,0 +1,68 @@
+//! The program that starts the services of a machine, for commands that work there.
+
+use crate::Root;
+
+/// A program that starts services.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Init {
+    /// The program is systemd, which is also assumed if the machine does not show its program.
+    Systemd,
+    /// The program is OpenRC, as on Alpine and Gentoo.
+    OpenRc,
+    /// The program is runit, as on Void.
+    Runit,
+}
+
+impl Init {
+    /// The program of a machine.
+    #[must_use]
+    pub fn of(root: &Root) -> Self {
+        // The folder of sd_booted(3): OpenRC can be installed without running.
+        if root.exists("run/systemd/system") {
+            Self::Systemd
+        } else if root.exists("run/openrc") {
+            Self::OpenRc
+        } else if root.exists("run/runit") {
+            Self::Runit
+        } else {
+            Self::Systemd
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Systemd => "systemd",
+            Self::OpenRc => "OpenRC",
+            Self::Runit => "runit",
+        }
+    }
+
+    /// The command that stops a service until the next boot.
+    pub(crate) fn stop(self, service: &str) -> String {
+        match self {
+            Self::Systemd => format!("sudo systemctl stop {service}"),
+            Self::OpenRc => format!("sudo rc-service {service} stop"),
+            Self::Runit => format!("sudo sv down {service}"),
+        }
+    }
+
+    /// The command that restarts a service.
+    pub(crate) fn restart(self, service: &str) -> String {
+        match self {
+            Self::Systemd => format!("sudo systemctl restart {service}"),
+            Self::OpenRc => format!("sudo rc-service {service} restart"),
+            Self::Runit => format!("sudo sv restart {service}"),
+        }
+    }
+
+    /// The command that stops a service, also at the next boots.
+    pub(crate) fn disable(self, service: &str) -> String {
+        match self {
+            Self::Systemd => format!("sudo systemctl disable --now {service}"),
+            Self::OpenRc => format!("sudo rc-service {service} stop; sudo rc-update del {service}"),
+            Self::Runit => format!("sudo sv down {service}; sudo rm /var/service/{service}"),
+        }
+    }
+}
