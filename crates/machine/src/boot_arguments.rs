@@ -3,7 +3,7 @@
 
 use crate::{
     CpuList, Root, cpus, interrupts,
-    kernel::{Config, Isolation},
+    kernel::{Config, Isolation, has_nohz_full},
 };
 
 /// Arguments that a command line may have several times.
@@ -110,7 +110,8 @@ pub(crate) fn keeps_queues_away(line: &str) -> bool {
     value(line, "isolcpus").is_some_and(|value| value.split(',').any(|word| word == "managed_irq"))
 }
 
-/// The CPUs without a tick that a line asks for: those of `nohz_full`, and of `isolcpus` with the flag `nohz`.
+/// The CPUs without a tick that a line asks for: those of `nohz_full`, and of `isolcpus` with the flag `nohz`. A kernel built
+/// without CONFIG_NO_HZ_FULL ignores both.
 fn tickless(root: &Root, cmdline: &str) -> CpuList {
     let by_flag = value(cmdline, "isolcpus").filter(|value| value.split(',').any(|word| word == "nohz"));
     let values = value(cmdline, "nohz_full").into_iter().chain(by_flag);
@@ -120,14 +121,14 @@ fn tickless(root: &Root, cmdline: &str) -> CpuList {
 /// The CPUs whose callbacks of RCU run in threads from the boot on: those of `rcu_nocbs=`, and those without a tick.
 /// `rcu_nocbs` without a value means none. Without all of these, all CPUs if the kernel was built so. Source:
 /// `rcu_nocb_setup` and `rcu_init_nohz` in kernel/rcu/tree_nocb.h.
-pub(crate) fn rcu_offloaded(root: &Root, cmdline: &str, config: Option<&Config>) -> CpuList {
-    let (rcu_nocbs, tickless) = (value(cmdline, "rcu_nocbs"), tickless(root, cmdline));
+pub(crate) fn rcu_offloaded(root: &Root, cmdline: &str, config: Option<&Config>, tickless: &CpuList) -> CpuList {
+    let rcu_nocbs = value(cmdline, "rcu_nocbs");
     if rcu_nocbs.is_none() && tickless.is_empty() {
         let is_default = config.is_some_and(|config| config.has("RCU_NOCB_CPU_DEFAULT_ALL"));
         let all = || cpus::possible_cpus(root).union(&cpus::online_cpus(root));
         return if is_default { all() } else { CpuList::new() };
     }
-    rcu_nocbs.and_then(|value| cpus_of(root, value)).unwrap_or_default().union(&tickless)
+    rcu_nocbs.and_then(|value| cpus_of(root, value)).unwrap_or_default().union(tickless)
 }
 
 /// The CPUs for other work after the next boot, which also brings offline CPUs online. `None` without CPUs for real-time work,
@@ -142,7 +143,11 @@ pub(crate) fn others_at_boot(root: &Root, cpus: &CpuList) -> Option<CpuList> {
 pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, others: &CpuList) -> Vec<String> {
     let release = root.read("proc/sys/kernel/osrelease");
     let config = Config::read(root, release.as_deref());
-    let isolation = Isolation::of(release.as_deref(), config.as_ref());
+    let isolation = Isolation::of_machine(root, release.as_deref(), config.as_ref());
+    let tickless = match has_nohz_full(root, release.as_deref(), config.as_ref()) {
+        Some(false) => CpuList::new(),
+        _ => tickless(root, line),
+    };
     let of = |name: &str| value(line, name).and_then(|value| cpus_of(root, value)).unwrap_or_default();
     let contains = |cpus: CpuList| wanted.difference(&cpus).is_empty();
     let irqs = of("irqaffinity");
@@ -153,7 +158,7 @@ pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, other
             contains(isolcpus(line).and_then(|value| cpus_of(root, value)).unwrap_or_default())
                 && (keeps_queues_away(line) || !has_queues())
         }
-        "rcu_nocbs" => contains(rcu_offloaded(root, line, config.as_ref())),
+        "rcu_nocbs" => contains(rcu_offloaded(root, line, config.as_ref(), &tickless)),
         "irqaffinity" => !irqs.is_empty() && irqs.intersection(wanted).is_empty(),
         "nohz_full" => wanted.difference(&of("nohz_full")).difference(&CpuList::from_iter([0])).is_empty(),
         _ => false,
@@ -193,6 +198,7 @@ mod tests {
             std::fs::write(root.path(path), text).unwrap();
         };
         put("sys/devices/system/cpu/online", "0-3");
+        put("sys/devices/system/cpu/nohz_full", "(null)");
         put("proc/sys/kernel/osrelease", "6.12.0");
         let missing = |cmdline: &str| {
             missing_isolation(&root, cmdline, &"2-3".parse().unwrap(), &"0-1".parse().unwrap()).join(" ")

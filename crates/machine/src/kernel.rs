@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::{CpuList, Root};
+use crate::{CpuList, Root, Unreadable, cpus};
 
 /// Limit for the unpacked configuration, bytes, so that a damaged `config.gz` cannot fill the memory.
 const CONFIG_BYTES_MAX: u64 = 8 << 20;
@@ -227,7 +227,7 @@ impl Default for Isolation {
 }
 
 impl Isolation {
-    /// The arguments of a kernel of this release, if its configuration is not known.
+    /// The arguments of a kernel of this release, if nothing else of it is known.
     #[must_use]
     pub fn of_release(release: &str) -> Self {
         Self::of(Some(release), None)
@@ -237,10 +237,20 @@ impl Isolation {
     #[must_use]
     pub fn read(root: &Root) -> Self {
         let release = root.read("proc/sys/kernel/osrelease");
-        Self::of(release.as_deref(), Config::read(root, release.as_deref()).as_ref())
+        let config = Config::read(root, release.as_deref());
+        Self::of_machine(root, release.as_deref(), config.as_ref())
     }
 
-    pub(crate) fn of(release: Option<&str>, config: Option<&Config>) -> Self {
+    /// The same with a release and a configuration that were read before.
+    pub(crate) fn of_machine(root: &Root, release: Option<&str>, config: Option<&Config>) -> Self {
+        Self {
+            has_nohz_full: has_nohz_full(root, release, config).unwrap_or(true),
+            has_rcu_nocbs: has_rcu_nocbs(root, release, config).unwrap_or(true),
+            ..Self::of(release, config)
+        }
+    }
+
+    fn of(release: Option<&str>, config: Option<&Config>) -> Self {
         let release = release.unwrap_or_default();
         let is_before = |limit: (u32, u32)| version(release).is_some_and(|version| version < limit);
         let has = |option: &str| config.is_none_or(|config| config.has(option));
@@ -287,6 +297,41 @@ impl Isolation {
         }
         format!("kernel arguments: `{}`", self.arguments(cpus))
     }
+}
+
+/// True if the kernel was built with CONFIG_NO_HZ_FULL, by its configuration or its file in sysfs, which such kernels have
+/// since 4.2 (`drivers/base/cpu.c`); `None` if neither says it.
+pub(crate) fn has_nohz_full(root: &Root, release: Option<&str>, config: Option<&Config>) -> Option<bool> {
+    if let Some(config) = config {
+        return Some(config.has("NO_HZ_FULL"));
+    }
+    match root.try_read(cpus::TICKLESS) {
+        Ok(_) => Some(true),
+        Err(Unreadable::Absent) if shows_options(release) && root.exists(cpus::ONLINE) => Some(false),
+        Err(_) => None,
+    }
+}
+
+/// True if the kernel was built with CONFIG_RCU_NOCB_CPU, which CONFIG_NO_HZ_FULL selects, and which adds a parameter
+/// (`kernel/rcu/tree_nocb.h`; its name before Linux 5.4 is the second one). `None` if nothing says it.
+pub(crate) fn has_rcu_nocbs(root: &Root, release: Option<&str>, config: Option<&Config>) -> Option<bool> {
+    const PARAMETERS: &str = "sys/module/rcutree/parameters";
+    if let Some(config) = config {
+        return Some(config.has("RCU_NOCB_CPU"));
+    }
+    if has_nohz_full(root, release, None) == Some(true) {
+        return Some(true);
+    }
+    let parameters = root.list(PARAMETERS);
+    match ["rcu_nocb_gp_stride", "rcu_nocb_leader_stride"].iter().any(|name| parameters.iter().any(|own| own == name)) {
+        true => Some(true),
+        false => (!parameters.is_empty() && shows_options(release)).then_some(false),
+    }
+}
+
+/// True for releases whose options can be seen in sysfs.
+fn shows_options(release: Option<&str>) -> bool {
+    release.and_then(version) >= Some((4, 2))
 }
 
 /// The folder of the kernel's debugfs.

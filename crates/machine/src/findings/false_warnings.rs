@@ -437,11 +437,47 @@ fn callbacks_of_rcu_leave_cpus_without_a_tick_and_need_a_list() {
     };
     assert_eq!(judged("isolcpus=1 rcu_nocbs").0, FindingState::Warn, "this offloads no CPU at boot");
     assert_eq!(judged("isolcpus=1 rcu_nocbs=1").0, FindingState::Ok);
-    assert_eq!(judged("isolcpus=nohz,domain,1").0, FindingState::Ok);
+    // The kernel ignored the arguments: it lacks the feature, or cannot read them.
+    for ignored in ["isolcpus=nohz,domain,1", "isolcpus=1 nohz_full=1", "isolcpus=1 nohz_full=1-x"] {
+        assert_eq!(judged(ignored).0, FindingState::Warn, "{ignored}");
+    }
+    let read = "/proc/cmdline = nohz_full=1, /sys/devices/system/cpu/nohz_full = (null)".to_owned();
+    assert_eq!(judged("isolcpus=1 nohz_full=1").1, read);
     // The kernel says so itself.
     put(&root, "sys/devices/system/cpu/nohz_full", "1");
     let by_kernel = "/sys/devices/system/cpu/nohz_full = 1".to_owned();
     assert_eq!(judged("isolcpus=1"), (FindingState::Ok, by_kernel));
+    assert_eq!(judged("isolcpus=nohz,domain,1").0, FindingState::Ok);
+}
+
+/// Without its configuration, sysfs shows what a kernel was built with.
+#[test]
+fn options_of_a_kernel_without_configuration_are_known_by_their_files() {
+    const NOHZ_FULL: &str = "sys/devices/system/cpu/nohz_full";
+    let (_folder, root) = machine(&[
+        ("sys/devices/system/cpu/isolated", "\n"),
+        ("sys/devices/system/cpu/online", "0-3"),
+        ("proc/cmdline", "quiet"),
+        ("proc/sys/kernel/osrelease", "6.12.0"),
+    ]);
+    let advised = || finding(&root, "cpu.isolated").remedy;
+    assert_eq!(advised(), "kernel arguments: `isolcpus=managed_irq,domain,3 rcu_nocbs=3`");
+    put(&root, "sys/module/rcutree/parameters/blimit", "10");
+    assert_eq!(advised(), "kernel arguments: `isolcpus=managed_irq,domain,3`");
+    put(&root, "sys/devices/system/cpu/isolated", "3");
+    assert_eq!(finding(&root, "cpu.rcu_callbacks").state, FindingState::NotApplicable);
+    put(&root, "sys/devices/system/cpu/isolated", "\n");
+    put(&root, "sys/module/rcutree/parameters/rcu_nocb_gp_stride", "-1");
+    assert_eq!(advised(), "kernel arguments: `isolcpus=managed_irq,domain,3 rcu_nocbs=3`");
+    let whole = "kernel arguments: `isolcpus=managed_irq,domain,3 nohz_full=3 rcu_nocbs=3`";
+    put(&root, NOHZ_FULL, "(null)");
+    assert_eq!(advised(), whole);
+    fs::remove_file(root.path(NOHZ_FULL)).unwrap();
+    // The configuration decides, and old kernels do not show it.
+    put(&root, "boot/config-6.12.0", "CONFIG_CPU_ISOLATION=y\nCONFIG_NO_HZ_FULL=y\nCONFIG_RCU_NOCB_CPU=y\n");
+    assert_eq!(advised(), whole);
+    put(&root, "proc/sys/kernel/osrelease", "4.1.0");
+    assert_eq!(advised(), "kernel arguments: `isolcpus=3 nohz_full=3 rcu_nocbs=3`");
 }
 
 #[test]

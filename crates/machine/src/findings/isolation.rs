@@ -6,6 +6,7 @@ use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown,
 use crate::{
     CpuList, Unreadable, boot_arguments,
     cpus::{self, read_list},
+    kernel::has_rcu_nocbs,
 };
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -202,20 +203,27 @@ fn rcu_callbacks(context: &CheckContext) -> Finding {
     if let Some(finding) = context.unread_arguments(ID) {
         return finding;
     }
-    if context.config().is_some_and(|config| !config.has("RCU_NOCB_CPU")) {
-        let read = context.config().map(|config| config.evidence(&["RCU_NOCB_CPU"])).unwrap_or_default();
+    if has_rcu_nocbs(context.root, context.machine.kernel.as_deref(), context.config()) == Some(false) {
+        let read = match context.config() {
+            Some(config) => config.evidence(&["RCU_NOCB_CPU"]),
+            None => "/sys/module/rcutree/parameters: no rcu_nocb_gp_stride".to_owned(),
+        };
         return not_applicable(ID, "this kernel always runs callbacks of RCU where they were made", read);
     }
     let cmdline = context.machine.cmdline.as_deref().unwrap_or_default();
-    let by_arguments = boot_arguments::rcu_offloaded(context.root, cmdline, context.config());
+    let offloaded = |tickless: &CpuList| {
+        let offloaded = boot_arguments::rcu_offloaded(context.root, cmdline, context.config(), tickless);
+        context.isolated().difference(&offloaded)
+    };
+    // The argument `nohz_full` can have no effect, so its effect counts.
     let tickless = match cpus::tickless(context.root) {
         Ok(tickless) => tickless,
-        Err(why) if !context.isolated().difference(&by_arguments).is_empty() => {
-            return unknown(ID, "CPUs without a tick not readable", without(cpus::TICKLESS, why));
+        Err(_) if context.boot_argument("rcu_nocbs").is_some() && offloaded(&CpuList::new()).is_empty() => {
+            CpuList::new()
         }
-        Err(_) => CpuList::new(),
+        Err(why) => return unknown(ID, "CPUs without a tick not readable", without(cpus::TICKLESS, why)),
     };
-    let own = context.isolated().difference(&by_arguments.union(&tickless));
+    let own = offloaded(&tickless);
     let word = |name: &&str| {
         let value = context.boot_argument(name)?;
         Some(if value.is_empty() { (*name).to_owned() } else { format!("{name}={value}") })
@@ -227,6 +235,9 @@ fn rcu_callbacks(context: &CheckContext) -> Finding {
         }
         _ if words.is_empty() && !tickless.is_empty() => context.evidence(cpus::TICKLESS),
         _ if words.is_empty() => format!("/{CMDLINE} = no rcu_nocbs, no nohz_full"),
+        _ if context.boot_argument("nohz_full").is_some() => {
+            format!("/{CMDLINE} = {}, {}", words.join(" "), context.evidence(cpus::TICKLESS))
+        }
         _ => format!("/{CMDLINE} = {}", words.join(" ")),
     };
     if own.is_empty() {

@@ -283,13 +283,13 @@ impl<'a> CheckContext<'a> {
         self.machine.hypervisor.as_deref().is_some_and(|kind| kind != "none")
     }
 
-    /// The last of the fastest online CPUs, for examples in remedies. CPU 0 is a bad example because the kernel uses it
-    /// most.
     /// The arguments of this kernel that isolate CPUs.
     fn isolation(&self) -> Isolation {
-        Isolation::of(self.machine.kernel.as_deref(), self.config())
+        Isolation::of_machine(self.root, self.machine.kernel.as_deref(), self.config())
     }
 
+    /// The last of the fastest online CPUs, for examples in remedies. CPU 0 is a bad example because the kernel uses it
+    /// most.
     fn last_cpu(&self) -> u32 {
         let file = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq");
         let speed = |cpu: &u32| self.root.number::<u64>(&file(*cpu)).unwrap_or_default();

@@ -5,7 +5,8 @@ use super::*;
 fn steps(files: &[(&str, &str)]) -> (Option<&'static str>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let root = Root::at(folder.path());
-    for (path, text) in [("sys/devices/system/cpu/online", "0-3")].iter().chain(files) {
+    let cpus = [("sys/devices/system/cpu/online", "0-3"), ("sys/devices/system/cpu/nohz_full", "(null)")];
+    for (path, text) in cpus.iter().chain(files) {
         fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
         fs::write(root.path(path), text).unwrap();
     }
@@ -332,6 +333,18 @@ fn arguments_depend_on_the_kernel() {
     };
     let of = |release: &str, config: &str| of(release, config).split_once(": ").unwrap().1.to_owned();
     assert_eq!(of("5.6.0", ""), ALL);
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::at(folder.path());
+    for (path, text) in [("sys/devices/system/cpu/online", "0-3"), ("proc/sys/kernel/osrelease", "5.6.0")] {
+        fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+        fs::write(root.path(path), text).unwrap();
+    }
+    let without_file = boot(&root, &"2-3".parse().unwrap()).unwrap();
+    assert_eq!(without_file.arguments, ALL.replace("nohz_full=2-3 ", ""));
+    assert_eq!(
+        without_file.steps[1],
+        "not printed, because this kernel does not have them: nohz_full (CONFIG_NO_HZ_FULL)"
+    );
     for old in ["5.4.0-rt", "4.19.0", "4.9.337-tegra"] {
         assert_eq!(of(old, ""), ALL.replace("managed_irq,domain,", ""), "{old}");
     }
