@@ -178,6 +178,40 @@ pub(crate) fn group_v2(root: &Root) -> Option<Group> {
     group_of(root, "self", Version::Two)
 }
 
+/// The group of version 2 whose controller `cpu` this process has: the nearest one above it with that controller, as
+/// `cgroup.controllers` lists it. `None` for the root, which is the one without `cgroup.events`.
+///
+/// # Errors
+/// The file that cannot be read, with the reason.
+pub(crate) fn cpu_group_v2(root: &Root) -> Result<Option<Group>, (String, Unreadable)> {
+    let Some(group) = group_v2(root) else { return Ok(None) };
+    let mut folder = group.folder.as_str();
+    loop {
+        // The root of a namespace of control groups can be another group.
+        if folder == group.top && !root.exists(&format!("{folder}/cgroup.events")) {
+            return Ok(None);
+        }
+        let path = format!("{folder}/cgroup.controllers");
+        let is_name = |word: &str| word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let parse = |text: &str| text.split_whitespace().all(is_name).then(|| text.to_owned());
+        let controllers = root.parsed_or_empty(&path, parse).map_err(|why| (path, why))?;
+        if controllers.split_whitespace().any(|name| name == "cpu") {
+            let name = &folder[group.top.len()..];
+            let name = if name.is_empty() { "/" } else { name };
+            return Ok(Some(Group { name: name.to_owned(), folder: folder.to_owned(), top: group.top }));
+        }
+        match folder.rsplit_once('/') {
+            Some((above, _)) if folder != group.top => folder = above,
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// True if this process has a group of version 2, mounted here or not.
+pub(crate) fn has_v2(root: &Root) -> bool {
+    lines(root, "self").is_ok_and(|lines| lines.lines().any(|line| line.starts_with("0::")))
+}
+
 /// The group of a process in one hierarchy.
 fn group_of(root: &Root, process: &str, version: Version<'_>) -> Option<Group> {
     match version {

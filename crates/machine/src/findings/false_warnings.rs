@@ -480,6 +480,58 @@ fn options_of_a_kernel_without_configuration_are_known_by_their_files() {
     assert_eq!(advised(), "kernel arguments: `isolcpus=3 nohz_full=3 rcu_nocbs=3`");
 }
 
+/// Version 2 of control groups gives time for real-time threads to no group.
+#[test]
+fn a_group_of_version_two_has_no_time_for_realtime_threads() {
+    const GROUP: &str = "sys/fs/cgroup/user.slice";
+    let (_folder, root) = machine(&[
+        ("proc/self/cgroup", "0::/user.slice/a.scope\n"),
+        ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("proc/cmdline", "quiet"),
+        ("proc/sys/kernel/osrelease", "6.16.0"),
+        ("proc/sys/kernel/sched_rt_runtime_us", "950000"),
+        (&format!("{GROUP}/cgroup.events"), "populated 1\n"),
+        (&format!("{GROUP}/cgroup.controllers"), "cpu memory pids\n"),
+        (&format!("{GROUP}/a.scope/cgroup.controllers"), "memory pids\n"),
+        ("sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n"),
+    ]);
+    let config = |text: &str| put(&root, "boot/config-6.16.0", text);
+    let found = || finding(&root, "rights.rt_budget");
+    let state = || found().state;
+    assert_eq!(state(), FindingState::Unknown, "the configuration is not known");
+    config("CONFIG_HZ=250\n");
+    assert_eq!(state(), FindingState::NotApplicable);
+    config("CONFIG_RT_GROUP_SCHED=y\n");
+    let refused = found();
+    let title = "control group /user.slice has no time for real-time threads";
+    assert_eq!((refused.state, &*refused.title), (FindingState::Fail, title));
+    assert!(
+        refused.remedy.starts_with("echo $$ | sudo tee /sys/fs/cgroup/cgroup.procs ")
+            && refused.remedy.ends_with("`rt_group_sched=0`")
+    );
+    put(&root, "proc/cmdline", "rt_group_sched=0");
+    assert_eq!(state(), FindingState::NotApplicable);
+    put(&root, "proc/cmdline", "rt_group_sched=1");
+    config("CONFIG_RT_GROUP_SCHED=y\nCONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y\n");
+    assert_eq!(state(), FindingState::Fail);
+    put(&root, "proc/cmdline", "quiet");
+    assert_eq!(state(), FindingState::NotApplicable);
+    config("CONFIG_RT_GROUP_SCHED=y\n");
+    put(&root, "proc/sys/kernel/sched_rt_runtime_us", "-1");
+    assert_eq!(state(), FindingState::Ok);
+    put(&root, "proc/sys/kernel/sched_rt_runtime_us", "950000");
+    // The root of a namespace is another group.
+    put(&root, "proc/self/cgroup", "0::/\n");
+    assert_eq!(state(), FindingState::NotApplicable);
+    put(&root, "sys/fs/cgroup/cgroup.events", "populated 1\n");
+    assert_eq!(state(), FindingState::Fail);
+    assert!(found().remedy.starts_with("on the host: kernel argument"), "{}", found().remedy);
+    put(&root, "sys/fs/cgroup/cgroup.controllers", "memory pids\n");
+    assert_eq!(state(), FindingState::NotApplicable);
+    put(&root, "proc/self/mountinfo", "30 23 0:26 / / rw - ext4 /dev/sda rw\n");
+    assert_eq!(state(), FindingState::Unknown);
+}
+
 #[test]
 fn services_are_stopped_by_the_program_that_starts_them() {
     let (_folder, root) = machine(&[("proc/700/comm", "irqbalance"), ("sys/devices/system/cpu/isolated", "\n")]);

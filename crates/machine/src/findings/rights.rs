@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, fail, files, not_applicable, ok, unknown, warn, without};
-use crate::{RIGHTS, cgroup, virt};
+use crate::{RIGHTS, cgroup, kernel::version, virt};
 
 /// Bits of `CapEff` (`capability.h`).
 const CAP_IPC_LOCK: u32 = 14;
@@ -58,20 +58,12 @@ fn realtime(context: &CheckContext) -> Finding {
 /// Kernels with CONFIG_RT_GROUP_SCHED refuse real-time priorities in a group without a budget, even for root.
 fn rt_budget(context: &CheckContext) -> Finding {
     const ID: &str = "rights.rt_budget";
-    const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
     if let Err(why) = cgroup::lines(context.root, "self") {
-        return unknown(ID, "control group not readable", without(GROUPS, why));
+        return unknown(ID, UNREAD_GROUP, without(GROUPS, why));
     }
-    let Some(group) = cgroup::group_v1(context.root, "cpu") else {
-        return not_applicable(ID, "no control group limits real-time threads", context.evidence(GROUPS));
-    };
-    // Without the limit of the whole machine, the kernel does not use the budgets of groups.
-    if context.root.word(RUNTIME).is_ok_and(|us| us == "-1") {
-        return ok(
-            ID,
-            "no time of real-time threads is limited, also not by control groups",
-            context.evidence(RUNTIME),
-        );
+    let Some(group) = cgroup::group_v1(context.root, "cpu") else { return without_budgets(context, ID) };
+    if let Some(finding) = unlimited(context, ID) {
+        return finding;
     }
     let path = format!("{}/cpu.rt_runtime_us", group.folder);
     let budget = context.root.parsed(&path, |text| text.parse::<i64>().ok());
@@ -84,11 +76,79 @@ fn rt_budget(context: &CheckContext) -> Finding {
             .until_boot(),
         Ok((_, read)) => ok(ID, format!("control group {} may run real-time threads", group.name), read),
         Err(crate::Unreadable::Absent) if context.root.exists(&group.folder) => {
-            not_applicable(ID, "no control group limits real-time threads", context.evidence(&path))
+            not_applicable(ID, NO_BUDGETS, context.evidence(&path))
         }
         Err(why) => unknown(ID, "real-time budget of the control group not readable", without(&path, why)),
     }
 }
+
+const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
+const NO_BUDGETS: &str = "no control group limits real-time threads";
+
+/// The finding if real-time threads have no limit: the kernel then does not use the budgets of groups either.
+fn unlimited(context: &CheckContext, id: &str) -> Option<Finding> {
+    let is_unlimited = context.root.word(RUNTIME).is_ok_and(|us| us == "-1");
+    let title = "no time of real-time threads is limited, also not by control groups";
+    is_unlimited.then(|| ok(id, title, context.evidence(RUNTIME)))
+}
+
+/// Version 2 of control groups has no file for budgets, so that of each group is 0, except for the root. Sources:
+/// `__sched_setscheduler` in kernel/sched/syscalls.c, and CONFIG_RT_GROUP_SCHED in Documentation/admin-guide/cgroup-v2.rst.
+fn without_budgets(context: &CheckContext, id: &str) -> Finding {
+    const OPTION: &str = "RT_GROUP_SCHED";
+    const ARGUMENT: &str = "rt_group_sched";
+    const OFF_BY_DEFAULT: &str = "RT_GROUP_SCHED_DEFAULT_DISABLED";
+    if let Some(config) = context.config().filter(|config| !config.has(OPTION)) {
+        return not_applicable(id, NO_BUDGETS, config.evidence(&[OPTION]));
+    }
+    let group = match cgroup::cpu_group_v2(context.root) {
+        Ok(Some(group)) => group,
+        // A group whose hierarchy is not mounted here may be another one than the root.
+        Ok(None) if cgroup::has_v2(context.root) && cgroup::group_v2(context.root).is_none() => {
+            return unknown(id, UNREAD_GROUP, context.evidence("proc/self/mountinfo"));
+        }
+        Ok(None) => return not_applicable(id, NO_BUDGETS, context.evidence(GROUPS)),
+        Err((path, why)) => return unknown(id, UNREAD_GROUP, without(&path, why)),
+    };
+    if let Some(finding) = unlimited(context, id) {
+        return finding;
+    }
+    let controllers = context.evidence(&format!("{}/cgroup.controllers", group.folder));
+    let Some(config) = context.config() else {
+        let title = format!("control group {} may have no time for real-time threads (CONFIG_{OPTION})", group.name);
+        return unknown(id, title, format!("{}, {controllers}", context.evidence("proc/config.gz")));
+    };
+    if let Some(finding) = context.unread_arguments(id) {
+        return finding;
+    }
+    // Since Linux 6.16.
+    match context.boot_argument(ARGUMENT) {
+        Some("0") => return not_applicable(id, NO_BUDGETS, format!("/proc/cmdline = {ARGUMENT}=0")),
+        Some("1") => {}
+        _ if config.has(OFF_BY_DEFAULT) => return not_applicable(id, NO_BUDGETS, config.evidence(&[OFF_BY_DEFAULT])),
+        _ => {}
+    }
+    let has_argument = context.machine.kernel.as_deref().and_then(version) >= Some((6, 16));
+    // Only the root of all groups has time, which is not visible from a namespace of control groups.
+    let sees_root = !context.root.exists(&format!("{}/cgroup.events", group.top));
+    let for_all =
+        if has_argument { "kernel argument: `rt_group_sched=0`" } else { "a kernel without CONFIG_RT_GROUP_SCHED" };
+    let remedy = match sees_root {
+        true => format!(
+            "echo $$ | sudo tee /{}/cgroup.procs   # moves this shell to the root; for all: {for_all}",
+            group.top
+        ),
+        false => format!("on the host: {for_all}, or until the next boot: echo -1 | sudo tee /{RUNTIME}"),
+    };
+    let title = format!("control group {} has no time for real-time threads", group.name);
+    let found = fail(id, title, format!("{}, {controllers}", config.evidence(&[OPTION]))).because(
+        "The kernel refuses real-time priorities for every process in this group, even for root. Version 2 of control groups can give time to no group.",
+        remedy,
+    );
+    if sees_root { found.until_exit() } else { found.until_boot() }
+}
+
+const UNREAD_GROUP: &str = "control group not readable";
 
 /// The budgets of this group and of its parents that are 0, from the outermost one on: a group gets no more than its parent.
 fn without_time(context: &CheckContext, path: &str) -> Vec<String> {
