@@ -173,6 +173,8 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
         // The owner of a device may have named it.
         path if path.starts_with("sys/bus/usb/") && path.ends_with("/product") => return None,
         path if path.starts_with("boot/config-") || path.ends_with("/config") => options(&text),
+        // The firmware of a Raspberry Pi can read the arguments from a file of any name.
+        path if path.starts_with("boot/") => arguments(text.lines().next().unwrap_or_default()) + "\n",
         _ => text.into_owned(),
     };
     // A host can be called like its system or board.

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 
 use serde::Serialize;
 
+use super::firmware;
 use crate::{CpuList, Root, boot_arguments, cpus, init::Init, irqbalance, kernel::Isolation, topology, virt};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
@@ -61,7 +62,13 @@ fn lines(root: &Root) -> Vec<String> {
         return Vec::new();
     }
     let lines = RefCell::new(Vec::new());
-    for path in boot_files(root) {
+    // The firmware of a Raspberry Pi reads one of the files, which can have another name.
+    let of_pi = if firmware::is_pi(root) { pi_command_line(root) } else { None };
+    if let Some(path) = &of_pi {
+        lines.borrow_mut().push(first_line(root, path));
+    }
+    let is_unused = |path: &String| of_pi.is_some() && ONE_LINE.contains(&&**path) && path.starts_with("boot/");
+    for path in boot_files(root).into_iter().filter(|path| !is_unused(path)) {
         known_boot_lines(&path, &root.read(&path).unwrap_or_default(), |line| {
             lines.borrow_mut().push(line.to_owned());
             String::new()
@@ -254,10 +261,7 @@ fn pi_command_line(root: &Root) -> Option<String> {
     let with = |name: &str| FOLDERS.into_iter().find(|folder| root.exists(&format!("{folder}/{name}")));
     let folder = with("config.txt").or_else(|| with("cmdline.txt"))?;
     let config = root.read(&format!("{folder}/config.txt")).unwrap_or_default();
-    let option = |name: &str| {
-        let mut values = config.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
-        values.next_back().map(str::trim).filter(|value| !value.is_empty())
-    };
+    let option = |name| firmware::option(&config, name);
     let name = option("cmdline").unwrap_or("cmdline.txt");
     let path = format!("{folder}/{}{name}", option("os_prefix").unwrap_or_default());
     // The firmware ignores a prefix without these files.
@@ -312,9 +316,12 @@ fn update_of_entries(root: &Root) -> &'static str {
 
 /// The new line of a file with one line of arguments.
 fn one_line(root: &Root, path: &str, added: &[&str]) -> String {
-    let text = root.read(path).unwrap_or_default();
-    // Boot loaders ignore later lines of such a file.
-    changed(&format!("the one line of /{path}"), text.lines().next().unwrap_or_default(), added, str::to_owned)
+    changed(&format!("the one line of /{path}"), &first_line(root, path), added, str::to_owned)
+}
+
+/// The only line of such a file that boot loaders read.
+fn first_line(root: &Root, path: &str) -> String {
+    root.read(path).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }
 
 /// The line of a file with these arguments; `write` makes it from all arguments. Of a line that a snapshot has removed words

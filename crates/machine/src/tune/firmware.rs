@@ -156,6 +156,18 @@ pub(crate) fn known_lines(text: &str) -> Vec<Line> {
     overlays.into_iter().chain(sound).chain(turbo).chain(mhz.map(|mhz| Line::ArmFreq { mhz })).collect()
 }
 
+/// The last value of an option of `config.txt` that applies to each board; `None` if it is empty.
+pub(crate) fn option<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut is_for_all = true;
+    let values = text.lines().map(str::trim).filter_map(|line| {
+        if let Some(section) = line.strip_prefix('[') {
+            is_for_all = section.trim_end_matches(']') == "all";
+        }
+        line.strip_prefix(name)?.strip_prefix('=').filter(|_| is_for_all)
+    });
+    values.last().map(str::trim).filter(|value| !value.is_empty())
+}
+
 /// True for a section of `config.txt`, for a line that [`known_lines`] reads, and for the name of the file of arguments.
 pub(crate) fn is_known(line: &str) -> bool {
     let line = line.trim();

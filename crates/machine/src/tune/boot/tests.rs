@@ -301,6 +301,18 @@ fn the_configuration_of_a_pi_can_name_another_file() {
     assert!(
         line("cmdline=own.txt\n", &["boot/firmware/cmdline.txt", "boot/firmware/own.txt"]).contains("/own.txt: rw")
     );
+    // Another board, and a file that does not exist.
+    let both = ["boot/firmware/cmdline.txt", "boot/firmware/own.txt"];
+    assert!(line("[pi3]\ncmdline=own.txt\n[all]\n", &both).contains("/firmware/cmdline.txt: rw"));
+    assert!(line("[pi3]\ncmdline=x.txt\n[all]\ncmdline=own.txt\n", &both).contains("/firmware/own.txt: rw"));
+    let running = ("proc/cmdline", "isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3 irqaffinity=0-1");
+    let config = ("boot/firmware/config.txt", "cmdline=own.txt\n");
+    let own = ("boot/firmware/own.txt", "isolcpus=1 rw");
+    assert_eq!(
+        steps(&[model, running, config, own, ("boot/firmware/cmdline.txt", "irqaffinity=0")]).1,
+        ["the one line of /boot/firmware/own.txt: rw isolcpus=managed_irq,domain,2-3"],
+        "the other file is not read"
+    );
     assert!(line("os_prefix=current/\n", &["boot/firmware/current/cmdline.txt"]).contains("/current/cmdline.txt: rw"));
     assert!(line("os_prefix=gone/\n", &["boot/firmware/cmdline.txt"]).contains("/firmware/cmdline.txt: rw"));
     let beagle = [("boot/uEnv.txt", "optargs=quiet\n")];
