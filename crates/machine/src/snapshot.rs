@@ -297,6 +297,10 @@ impl Anonymizer<'_> {
 
     /// The run of hexadecimal digits and separators, with other digits in identifiers.
     fn other_digits(&self, before: &str, run: &str) -> String {
+        // The id of a maker's variables in EFI is the same on each machine.
+        if run.trim_matches(is_separator) == tune::VENDOR {
+            return run.to_owned();
+        }
         let groups: Vec<&str> = run.split(is_separator).collect();
         let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
         let mut is_id = vec![false; groups.len()];
@@ -500,6 +504,27 @@ mod tests {
         let interrupts = String::from_utf8(copy.files["proc/interrupts"].clone()).unwrap();
         assert!(interrupts.contains("Level enx000000000000"), "{interrupts}");
         assert!(copy.links.values().any(|target| target == "../../net/enx000000000000"), "{all}");
+    }
+
+    /// A file of any name can have the arguments of the kernel; the variable of EFI names the boot loader.
+    #[test]
+    fn a_snapshot_has_what_names_the_boot_loader_and_no_secret_argument() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let put = |path: &str, text: &str| {
+            std::fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            std::fs::write(root.path(path), text).unwrap();
+        };
+        put("sys/devices/system/cpu/online", "0-3");
+        put("sys/devices/system/cpu/isolated", "3");
+        put("proc/device-tree/model", "Raspberry Pi 4");
+        put("boot/firmware/config.txt", "cmdline=own.txt\n");
+        put("boot/firmware/own.txt", "isolcpus=2 password=alice\n");
+        let info = format!("sys/firmware/efi/efivars/LoaderInfo-{}", tune::VENDOR);
+        put(&info, "\u{6}\0\0\0G\0R\0U\0B\0\0\0");
+        let copy = Snapshot::of(&root, &[]);
+        assert_eq!(copy.files["boot/firmware/own.txt"], b"isolcpus=2 password=removed\n");
+        assert_eq!(copy.files[&info], std::fs::read(root.path(&info)).unwrap());
     }
 
     /// Since Linux 6.13, only the rights of the file show that a driver manages an interrupt.

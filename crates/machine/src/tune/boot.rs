@@ -1,5 +1,6 @@
 //! Arguments of the kernel. They are never written: a mistake in them can keep a machine from booting.
 
+mod loader;
 #[cfg(test)]
 mod tests;
 
@@ -7,6 +8,8 @@ use std::cell::RefCell;
 
 use serde::Serialize;
 
+pub(crate) use self::loader::VENDOR;
+use self::loader::{Loader, Traces};
 use super::firmware;
 use crate::{CpuList, Root, boot_arguments, cpus, init::Init, irqbalance, kernel::Isolation, topology, virt};
 
@@ -171,8 +174,11 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     let first = |paths: &[&'static str]| paths.iter().copied().find(|path| root.exists(path));
     let arguments = added.join(" ");
     let cmdline = root.read("proc/cmdline").unwrap_or_default();
-    let is_pi = root.read("proc/device-tree/model").is_some_and(|model| model.starts_with("Raspberry Pi"));
-    if is_pi && let Some(path) = pi_command_line(root) {
+    let traces = Traces::read(root);
+    if traces.allow(Loader::PiFirmware)
+        && firmware::is_pi(root)
+        && let Some(path) = pi_command_line(root)
+    {
         return Some(("Raspberry Pi firmware", vec![one_line(root, &path, added)]));
     }
     if boot_arguments::value(&cmdline, "ostree").is_some() {
@@ -185,7 +191,7 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
             vec![format!("{place}{}: {list}", in_place_of(&cmdline, added)), "sudo nixos-rebuild boot".to_owned()];
         return Some(("NixOS", steps));
     }
-    if root.exists("usr/bin/kernelstub") || root.exists("etc/kernelstub") {
+    if traces.allow(Loader::SystemdBoot) && (root.exists("usr/bin/kernelstub") || root.exists("etc/kernelstub")) {
         return Some(("kernelstub", vec![by_command("sudo kernelstub", KERNELSTUB, &cmdline, added)]));
     }
     // Proxmox boots by GRUB or by systemd-boot; only the latter is given this file.
@@ -193,7 +199,12 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         let steps = vec![one_line(root, "etc/kernel/cmdline", added), "sudo proxmox-boot-tool refresh".to_owned()];
         return Some(("systemd-boot", steps));
     }
-    if root.exists(EXTLINUX) {
+    // U-Boot reads such a configuration, too.
+    let has_grub = || root.exists("usr/sbin/grubby") || root.exists(GRUB);
+    if traces.allow(Loader::Extlinux)
+        && root.exists(EXTLINUX)
+        && (!traces.allow(Loader::Grub) || traces.is_syslinux() || !has_grub())
+    {
         let steps = match root.exists("etc/default/u-boot") {
             true => vec![
                 shell_variable(root, &["etc/default/u-boot".to_owned()], "U_BOOT_PARAMETERS", added).join("\n"),
@@ -203,29 +214,42 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         };
         return Some(("extlinux", steps));
     }
-    if root.exists("boot/armbianEnv.txt") {
+    let is_uboot = traces.allow(Loader::UBoot);
+    if is_uboot && root.exists("boot/armbianEnv.txt") {
         return Some(("U-Boot", vec![after_equals(root, "boot/armbianEnv.txt", "extraargs", added)]));
     }
-    if root.exists(U_ENV) {
+    if is_uboot && root.exists(U_ENV) {
         return Some(("U-Boot", vec![u_env(root, added)]));
     }
-    if root.exists("etc/fw_env.config") {
+    if is_uboot && root.exists("etc/fw_env.config") {
         return Some(("U-Boot", set_environment(added)));
     }
     // With entries of their own, the parts of the line are for something else.
-    if root.exists("etc/cmdline.d") && !root.exists("etc/kernel/cmdline") && !has_entries(root) {
+    if traces.allow(Loader::UnifiedImage)
+        && root.exists("etc/cmdline.d")
+        && !root.exists("etc/kernel/cmdline")
+        && !has_entries(root)
+    {
         let place = "add a line to /etc/cmdline.d/punctual.conf";
         let update = if root.exists(PRESETS) { UNIFIED } else { "make the unified kernel image again" };
         let steps = vec![format!("{place}{}: {arguments}", in_place_of(&cmdline, added)), update.to_owned()];
         return Some(("unified kernel image", steps));
     }
     let of_systemd = ["boot/loader/loader.conf", "boot/efi/loader/loader.conf", "efi/loader/loader.conf"];
-    if let Some(path) = first(&of_systemd) {
+    let of_entries = || vec![one_line(root, "etc/kernel/cmdline", added), update_of_entries(root).to_owned()];
+    if let Some(path) = first(&of_systemd).filter(|_| traces.allow(Loader::SystemdBoot)) {
         let steps = match root.exists("etc/kernel/cmdline") {
-            true => vec![one_line(root, "etc/kernel/cmdline", added), update_of_entries(root).to_owned()],
+            true => of_entries(),
             false => entries_with(root, &format!("{}entries", path.trim_end_matches("loader.conf")), added),
         };
         return Some(("systemd-boot", steps));
+    }
+    // Its partition is not mounted.
+    if traces.is_systemd_boot() && root.exists("etc/kernel/cmdline") {
+        return Some(("systemd-boot", of_entries()));
+    }
+    if !traces.allow(Loader::Grub) {
+        return None;
     }
     if root.exists("usr/sbin/grubby") {
         // It replaces arguments of the same name.

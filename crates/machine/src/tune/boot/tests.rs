@@ -320,6 +320,50 @@ fn the_configuration_of_a_pi_can_name_another_file() {
     assert!(steps(&[("boot/uEnv.txt", "")]).1[0].starts_with("add to the variable of /boot/uEnv.txt"));
 }
 
+/// Files of a boot loader remain when another one is installed: what the running system shows decides.
+#[test]
+fn files_of_another_boot_loader_are_ignored() {
+    let loader = |cmdline: &str, info: &str, files: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let put = |path: &str, bytes: &[u8]| {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), bytes).unwrap();
+        };
+        put("sys/devices/system/cpu/online", b"0-3");
+        put("proc/cmdline", cmdline.as_bytes());
+        files.iter().for_each(|path| put(path, b""));
+        if !info.is_empty() {
+            let text = [6, 0, 0, 0].into_iter().chain(info.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+            put(&format!("sys/firmware/efi/efivars/LoaderInfo-{VENDOR}"), &text.collect::<Vec<u8>>());
+        }
+        boot(&root, &"2-3".parse().unwrap()).unwrap().loader.unwrap_or("none")
+    };
+    const LOADER_CONF: &str = "boot/efi/loader/loader.conf";
+    const FW_ENV: &str = "etc/fw_env.config";
+    let by_grub = "BOOT_IMAGE=/boot/vmlinuz-6.12 root=/dev/sda2 ro";
+    let (by_syslinux, other) = ("BOOT_IMAGE=vmlinuz-lts root=/dev/sda2 initrd=initramfs-lts", "root=/dev/sda2 ro");
+    for left in [LOADER_CONF, FW_ENV, "boot/armbianEnv.txt", "boot/uEnv.txt", "usr/bin/kernelstub", "etc/cmdline.d"] {
+        assert_eq!(loader(by_grub, "", &[left, GRUB]), "GRUB", "{left}");
+        assert_eq!(loader(by_grub, "", &[left]), "none", "{left}: GRUB without its files");
+    }
+    assert_eq!(loader(by_grub, "systemd-boot 257", &[LOADER_CONF, GRUB]), "GRUB", "started by systemd-boot");
+    assert_eq!(loader(other, "systemd-boot 257", &[LOADER_CONF, GRUB]), "systemd-boot");
+    assert_eq!(loader(other, "systemd-boot 257", &["etc/kernel/cmdline", GRUB]), "systemd-boot");
+    assert_eq!(loader(other, "systemd-boot 257", &[GRUB, FW_ENV]), "none");
+    assert_eq!(loader(other, "GRUB 2.12", &[LOADER_CONF, GRUB]), "GRUB");
+    assert_eq!(loader(other, "rEFInd 0.14", &[LOADER_CONF, GRUB]), "none");
+    assert_eq!(loader(by_grub, "", &[EXTLINUX, GRUB]), "GRUB");
+    assert_eq!(loader(by_syslinux, "", &[EXTLINUX, GRUB]), "extlinux");
+    assert_eq!(loader(by_grub, "", &[EXTLINUX]), "extlinux");
+    let by_uboot = "proc/device-tree/chosen/u-boot,version";
+    assert_eq!(loader(other, "", &[by_uboot, FW_ENV, LOADER_CONF, GRUB]), "U-Boot");
+    assert_eq!(loader(other, "", &[by_uboot, LOADER_CONF, GRUB]), "none");
+    assert_eq!(loader(by_grub, "", &[by_uboot, FW_ENV, GRUB]), "GRUB", "U-Boot started GRUB");
+    // Nothing shows the boot loader.
+    assert_eq!(loader(other, "", &[LOADER_CONF, GRUB]), "systemd-boot");
+}
+
 #[test]
 fn of_a_snapshot_only_the_change_is_printed() {
     let of = |path: &str, text: &str| steps(&[(path, text)]).1.remove(0);
