@@ -480,6 +480,45 @@ fn options_of_a_kernel_without_configuration_are_known_by_their_files() {
     assert_eq!(advised(), "kernel arguments: `isolcpus=3 nohz_full=3 rcu_nocbs=3`");
 }
 
+/// A kernel with both limits of real-time threads, whose fair server only root can read.
+#[test]
+fn the_limit_that_can_be_read_is_judged_without_the_other() {
+    let (_folder, root) = machine(&[
+        ("proc/sys/kernel/osrelease", "6.12.0"),
+        ("boot/config-6.12.0", "CONFIG_RT_GROUP_SCHED=y\n"),
+        ("proc/sys/kernel/sched_rt_period_us", "1000000"),
+        ("sys/devices/system/cpu/online", "0"),
+    ]);
+    const SERVER: &str = "sys/kernel/debug/sched/fair_server/cpu0/runtime";
+    std::os::unix::fs::symlink("debug", root.path("sys/kernel/debug")).unwrap_or_else(|_| {
+        fs::create_dir_all(root.path("sys/kernel")).unwrap();
+        std::os::unix::fs::symlink("debug", root.path("sys/kernel/debug")).unwrap();
+    });
+    let found = |runtime_us: &str| {
+        put(&root, "proc/sys/kernel/sched_rt_runtime_us", runtime_us);
+        let found = finding(&root, "rt.throttling");
+        (found.state, found.title)
+    };
+    let (state, title) = found("950000");
+    assert_eq!(state, FindingState::Warn);
+    let stopped = "busy real-time threads are stopped for 50 ms of every 1000 ms; fair server not readable";
+    assert!(title.starts_with(stopped), "{title}");
+    let (state, title) = found("-1");
+    assert!(
+        state == FindingState::Unknown && title.starts_with("real-time threads are not throttled; fair"),
+        "{title}"
+    );
+    fs::remove_file(root.path("sys/kernel/debug")).unwrap();
+    put(&root, SERVER, "0");
+    assert_eq!(found("-1").0, FindingState::Ok);
+    assert_eq!(found("950000").0, FindingState::Warn);
+    // Without the configuration, the kernel may have both.
+    fs::remove_file(root.path("boot/config-6.12.0")).unwrap();
+    assert_eq!([found("-1").0, found("950000").0], [FindingState::Ok, FindingState::Unknown]);
+    put(&root, "boot/config-6.12.0", "CONFIG_HZ=250\n");
+    assert_eq!(found("950000").0, FindingState::Ok);
+}
+
 /// Version 2 of control groups gives time for real-time threads to no group.
 #[test]
 fn a_group_of_version_two_has_no_time_for_realtime_threads() {

@@ -134,38 +134,61 @@ fn has_ubuntu_pro_kernel(os: &str) -> bool {
 
 fn rt_throttling(context: &CheckContext) -> Finding {
     const ID: &str = "rt.throttling";
-    const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
-    const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
     let Some(kernel) = context.machine.kernel.as_deref() else {
         return unknown(ID, "version of the kernel not readable", context.evidence("proc/sys/kernel/osrelease"));
     };
-    if has_fair_server(kernel) {
-        let server = fair_server(context, ID);
-        // With control groups for real-time threads, such a kernel has the old limit as well.
-        let has_both = context.config().is_some_and(|config| config.has("RT_GROUP_SCHED"));
-        if server.state != FindingState::Ok || !has_both {
-            return server;
-        }
+    if !has_fair_server(kernel) {
+        return rt_limit(context, ID);
     }
+    let server = fair_server(context, ID);
+    // With control groups for real-time threads, such a kernel has the old limit as well.
+    let has_both = context.config().map(|config| config.has("RT_GROUP_SCHED"));
+    match (server.state, has_both) {
+        (FindingState::Ok, Some(true)) => rt_limit(context, ID),
+        (FindingState::Ok, None) => match rt_limit(context, ID) {
+            limit if limit.state == FindingState::Ok => server,
+            limit => {
+                let title = "no fair server, but this kernel may also limit real-time threads (CONFIG_RT_GROUP_SCHED)";
+                unknown(ID, title, format!("{}, {}", context.evidence("proc/config.gz"), limit.evidence))
+            }
+        },
+        (FindingState::Unknown, Some(true)) => {
+            let limit = rt_limit(context, ID);
+            let (title, evidence) =
+                (format!("{}; {UNREAD_SERVER}", limit.title), format!("{}, {}", limit.evidence, server.evidence));
+            // One limit that is off says nothing about the other.
+            match limit.state {
+                FindingState::Warn => Finding { title, evidence, ..limit },
+                _ => unknown(ID, title, evidence),
+            }
+        }
+        _ => server,
+    }
+}
+
+/// The share of each period that real-time threads may use.
+fn rt_limit(context: &CheckContext, id: &str) -> Finding {
+    const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
+    const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
     let runtime = match context.root.try_read(RUNTIME) {
         Ok(runtime) => runtime,
-        Err(why) => return unknown(ID, "limit of real-time threads not readable", without(RUNTIME, why)),
+        Err(why) => return unknown(id, "limit of real-time threads not readable", without(RUNTIME, why)),
     };
     let read = evidence(RUNTIME, &runtime);
     if runtime == "-1" {
-        return ok(ID, "real-time threads are not throttled", read);
+        return ok(id, "real-time threads are not throttled", read);
     }
     match (runtime.parse::<i64>(), context.root.number::<i64>(PERIOD)) {
-        (Ok(runtime), Some(period)) if runtime >= period => ok(ID, "real-time threads are not throttled", read),
+        (Ok(runtime), Some(period)) if runtime >= period => ok(id, "real-time threads are not throttled", read),
         (Ok(runtime), Some(period)) => {
             let (stopped_ms, period_ms) = (period.saturating_sub(runtime) / 1000, period / 1000);
             let title = format!("busy real-time threads are stopped for {stopped_ms} ms of every {period_ms} ms");
-            warn(ID, title, format!("{read}, {}", context.evidence(PERIOD))).because(
+            warn(id, title, format!("{read}, {}", context.evidence(PERIOD))).because(
                 "Real-time threads that use more than their share of a CPU wait until the end of the period, even past a deadline. Without the limit, one that never sleeps hangs its CPU.",
                 "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us",
             ).until_boot()
         }
-        _ => unknown(ID, "limit of real-time threads not understood", read),
+        _ => unknown(id, "limit of real-time threads not understood", read),
     }
 }
 
