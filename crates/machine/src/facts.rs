@@ -155,6 +155,21 @@ pub(crate) fn too_much_merged(root: &Root) -> Option<(u64, u64)> {
     (needed > available).then_some((needed, available))
 }
 
+/// The mode of transparent huge pages, also of the sizes that inherit it.
+pub(crate) const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+
+/// The modes of the sizes of transparent huge pages (`Documentation/admin-guide/mm/transhuge.rst`), the smallest first.
+pub(crate) fn thp_sizes(root: &Root) -> Vec<String> {
+    const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
+    if !root.exists(FOLDER) {
+        return Vec::new();
+    }
+    let kib = |name: &String| name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse::<u64>().ok();
+    let mut sizes: Vec<u64> = root.list(FOLDER).iter().filter_map(kib).collect();
+    sizes.sort_unstable();
+    sizes.into_iter().map(|kib| format!("{FOLDER}/hugepages-{kib}kB/enabled")).collect()
+}
+
 /// Bytes in MiB, rounded up: `12 MiB`.
 pub(crate) fn in_mib(bytes: u64) -> String {
     format!("{} MiB", record::grouped(bytes.div_ceil(1 << 20)))

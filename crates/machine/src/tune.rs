@@ -115,7 +115,9 @@ fn matches(pattern: &str, path: &str) -> bool {
     let (parts, patterns): (Vec<&str>, Vec<&str>) = (path.split('/').collect(), pattern.split('/').collect());
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let part = |(pattern, part): (&&str, &&str)| match pattern.split_once('#') {
-        Some((before, "")) => part.strip_prefix(before).is_some_and(is_number),
+        Some((before, after)) => {
+            part.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).is_some_and(is_number)
+        }
         _ if *pattern == "*" => !matches!(*part, "" | "." | "..") && !part.contains(char::is_control),
         _ => pattern == part,
     };

@@ -519,6 +519,33 @@ fn the_limit_that_can_be_read_is_judged_without_the_other() {
     assert_eq!(found("950000").0, FindingState::Ok);
 }
 
+/// Each size of transparent huge pages has a mode of its own.
+#[test]
+fn sizes_of_huge_pages_have_modes_of_their_own() {
+    const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
+    let (_folder, root) = machine(&[(&format!("{FOLDER}/enabled"), "always [madvise] never")]);
+    let size = |kib: u32| format!("{FOLDER}/hugepages-{kib}kB/enabled");
+    put(&root, &size(2048), "always [inherit] madvise never");
+    put(&root, &size(64), "always inherit madvise [never]");
+    let found = || finding(&root, "memory.thp");
+    let planned = |value: &str| {
+        let set = vec![format!("memory.thp{value}").parse().unwrap()];
+        let plan = tune::plan(&root, &Need { set, only: vec!["memory.thp"], ..Default::default() }).unwrap();
+        let writes = plan.changes.iter().flat_map(|setting| setting.changes());
+        writes.map(|write| format!("{}: {}", write.target, write.to)).collect::<Vec<_>>()
+    };
+    assert_eq!((found().state, planned("")), (FindingState::Ok, Vec::new()));
+    put(&root, &size(64), "[always] inherit madvise never");
+    assert_eq!(found().title, "transparent huge pages of 64kB for every process");
+    assert_eq!(found().remedy, format!("echo madvise | sudo tee /{}", size(64)));
+    assert_eq!(planned(""), [format!("/{}: madvise", size(64))]);
+    assert_eq!(planned("=never"), [format!("/{FOLDER}/enabled: never"), format!("/{}: never", size(64))]);
+    put(&root, &format!("{FOLDER}/enabled"), "[always] madvise never");
+    assert_eq!(found().remedy, format!("echo madvise | sudo tee /{FOLDER}/enabled /{}", size(64)));
+    put(&root, &size(64), "");
+    assert_eq!(found().state, FindingState::Unknown);
+}
+
 /// Version 2 of control groups gives time for real-time threads to no group.
 #[test]
 fn a_group_of_version_two_has_no_time_for_realtime_threads() {

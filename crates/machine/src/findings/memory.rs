@@ -2,10 +2,10 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, chosen, evidence, files, not_applicable, ok, unknown, warn, without};
 use crate::{
     Unreadable,
-    facts::{available_bytes, in_mib, too_much_merged},
+    facts::{THP, available_bytes, in_mib, thp_sizes, too_much_merged},
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -67,13 +67,38 @@ fn swap(context: &CheckContext) -> Finding {
 
 fn thp(context: &CheckContext) -> Finding {
     const ID: &str = "memory.thp";
-    const PATH: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+    const PATH: &str = THP;
+    // Each size has a mode of its own since Linux 6.8.
+    let mut sizes = Vec::new();
+    for path in thp_sizes(context.root) {
+        match context.root.parsed(&path, chosen) {
+            Ok(mode) if mode == "always" => sizes.push(path),
+            Ok(_) | Err(Unreadable::Absent) => {}
+            Err(why) => return unknown(ID, "huge pages not readable", without(&path, why)),
+        }
+    }
+    let is_for_all = context.root.read(PATH).is_some_and(|modes| modes.contains("[always]"));
+    if let Some(first) = sizes.first().filter(|_| !is_for_all) {
+        let name = |path: &String| {
+            path.split('/').rev().nth(1).and_then(|name| name.strip_prefix("hugepages-")).map(str::to_owned)
+        };
+        let names = sizes.iter().filter_map(name).collect::<Vec<_>>().join(", ");
+        return warn(ID, format!("transparent huge pages of {names} for every process"), context.evidence(first))
+            .because(
+                "The first access to such a page waits until the kernel has found and cleared the whole page, and can move other memory for it.",
+                format!("echo madvise | sudo tee {}", files(sizes.iter().map(String::as_str))),
+            )
+            .until_boot();
+    }
     match context.root.try_read(PATH) {
         Ok(modes) if modes.contains("[always]") => {
             warn(ID, "transparent huge pages for every process", evidence(PATH, &modes))
                 .because(
                     "The kernel moves memory to join it into huge pages, and threads that access it meanwhile wait.",
-                    "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+                    format!(
+                        "echo madvise | sudo tee {}",
+                        files([PATH].into_iter().chain(sizes.iter().map(String::as_str)))
+                    ),
                 )
                 .until_boot()
         }

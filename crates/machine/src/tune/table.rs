@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     cpus::{self, Turbo},
-    facts::{in_mib, too_much_merged},
+    facts::{THP, in_mib, thp_sizes, too_much_merged},
     findings::{ASPM_POLICY, aspm_is_off, pci_devices, usb_devices},
     has_fair_server,
     kernel::Config,
@@ -34,7 +34,6 @@ const RT_RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const RT_PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
 const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
-const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
 const SWITCH: OldValue = OldValue::Number(0, 1);
 
@@ -483,12 +482,9 @@ pub const DEFINITIONS: &[Definition] = &[
         risk: "programs with much memory run slower",
         source: "Linux, Documentation/admin-guide/mm/transhuge.rst",
         is_on_request: false,
-        files: &[THP],
+        files: &[THP, "sys/kernel/mm/transparent_hugepage/hugepages-#kB/enabled"],
         expects: OldValue::Bracketed,
-        find: |context, value| {
-            let wanted = word(value, "madvise", &["madvise", "never", "always"])?;
-            each_unless(context, vec![THP.to_owned()], &wanted, |now| value.is_none() && now == "never")
-        },
+        find: thp,
     },
     Definition {
         id: "memory.ksm",
@@ -655,6 +651,21 @@ pub const DEFINITIONS: &[Definition] = &[
         find: nic,
     },
 ];
+
+/// The mode of all sizes, and those of the sizes that do not inherit it and have huge pages for more programs.
+fn thp(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    let wanted = word(value, "madvise", &["madvise", "never", "always"])?;
+    let mut writes = each_unless(context, vec![THP.to_owned()], &wanted, |now| value.is_none() && now == "never")?;
+    let is_good = |now: &str| match &*wanted {
+        "never" => matches!(now, "never" | "inherit"),
+        _ => now != "always" || wanted == "always",
+    };
+    let sizes = thp_sizes(context.root);
+    if !sizes.is_empty() {
+        writes.extend(each_unless(context, sizes, &wanted, is_good)?);
+    }
+    Ok(writes)
+}
 
 fn rt_throttling(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let release = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default();
