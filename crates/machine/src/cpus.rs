@@ -134,15 +134,29 @@ const OWN_GOVERNORS: [&str; 4] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_
 /// The frequency that the governor of a CPU gives it at any load, kHz: `powersave` the lowest one, `userspace` the one that a
 /// program has set (`Documentation/admin-guide/pm/cpufreq.rst`). `None` if it follows the load, or if that is not known.
 pub(crate) fn constant_khz(root: &Root, cpu: u32) -> Option<u64> {
+    root.number(&constant_file(root, cpu)?)
+}
+
+/// The file with that frequency.
+pub(crate) fn constant_file(root: &Root, cpu: u32) -> Option<String> {
     let file = |name: &str| format!("{CPU}/cpu{cpu}/cpufreq/scaling_{name}");
     match root.word(&file("governor")).ok()?.as_str() {
         "powersave" => {
             let driver = root.word(&file("driver")).ok()?;
-            if OWN_GOVERNORS.contains(&&*driver) { None } else { root.number(&file("min_freq")) }
+            (!OWN_GOVERNORS.contains(&&*driver)).then(|| file("min_freq"))
         }
-        "userspace" => root.number(&file("setspeed")),
+        "userspace" => Some(file("setspeed")),
         _ => None,
     }
+}
+
+/// The highest frequency that a CPU can be set to, kHz: that of the hardware, or the present limit if the kernel keeps it, or
+/// may do so, whatever it is set to.
+pub(crate) fn highest_khz(root: &Root, cpu: u32) -> Option<u64> {
+    let khz = |name: &str| root.number::<u64>(&format!("{CPU}/cpu{cpu}/cpufreq/{name}"));
+    let highest = khz("cpuinfo_max_freq")?;
+    let now = khz("scaling_max_freq").filter(|now| *now < highest && frequency_ceiling(root, cpu).is_some());
+    Some(now.unwrap_or(highest))
 }
 
 /// True if the frequency of a CPU cannot change with its load, because its lowest and its highest frequency are equal

@@ -89,7 +89,13 @@ fn governor(context: &CheckContext) -> Finding {
     if context.online().is_empty() {
         return unknown(ID, "frequency governor not readable", context.evidence(&format!("{CPU}/online")));
     }
-    let unread = context.online().iter().find(|&cpu| context.root.word(&file(cpu, "governor")).is_err());
+    let isolated = format!("{CPU}/isolated");
+    match cpus::read_list(context.root, &isolated) {
+        Ok(_) | Err(Unreadable::Absent) => {}
+        Err(why) => return unknown(ID, "isolated CPUs not readable", without(&isolated, why)),
+    }
+    let judged = context.realtime_cpus();
+    let unread = judged.iter().find(|&cpu| context.root.word(&file(cpu, "governor")).is_err());
     if let (Some(_), Some(cpu)) = (&context.machine.governor, unread) {
         return unknown(
             ID,
@@ -108,31 +114,44 @@ fn governor(context: &CheckContext) -> Finding {
             _ => unknown(ID, "frequency governor not readable", context.evidence(&path)),
         };
     };
+    let without_frequency = |cpu: &u32| {
+        context.root.word(&file(*cpu, "governor")).is_ok_and(|name| name == "userspace")
+            && cpus::has_fixed_frequency(context.root, *cpu) != Some(true)
+    };
+    if let Some(cpu) = judged.iter().find(without_frequency) {
+        let read = |name| context.evidence(&file(cpu, name));
+        let title = format!("the frequency that a program has set for CPU {cpu} is not readable (governor userspace)");
+        return unknown(ID, title, format!("{}, {}", read("governor"), read("setspeed")));
+    }
     if let Some(finding) = slow_governor(context, ID) {
         return finding;
     }
     let may_scale = |cpu: &u32| context.root.word(&file(*cpu, "governor")).is_ok_and(|name| name != "performance");
-    let scaled: Vec<(u32, Option<bool>)> = context
-        .online()
-        .iter()
-        .filter(may_scale)
-        .map(|cpu| (cpu, cpus::has_fixed_frequency(context.root, cpu)))
-        .collect();
+    let scaled: Vec<(u32, Option<bool>)> =
+        judged.iter().filter(may_scale).map(|cpu| (cpu, cpus::has_fixed_frequency(context.root, cpu))).collect();
     let Some(first) = scaled.iter().find(|(_, is_fixed)| *is_fixed == Some(false)).map(|(cpu, _)| *cpu) else {
         if let Some((cpu, _)) = scaled.iter().find(|(_, is_fixed)| is_fixed.is_none()) {
             let read = |name| context.evidence(&file(*cpu, name));
             let title = format!("frequency limits of CPU {cpu} not readable (governor {governor})");
             return unknown(ID, title, format!("{}, {}", read("min_freq"), read("max_freq")));
         }
-        let cpu = context.online().first().unwrap_or(0);
-        let read = |name| context.evidence(&file(cpu, name));
-        return match governor.as_str() {
-            "performance" => ok(ID, "frequency governor performance", read("governor")),
-            _ => {
-                let title = format!("frequency fixed (governor {governor})");
-                ok(ID, title, format!("{}, {}", read("min_freq"), read("max_freq")))
-            }
+        let governors: BTreeSet<String> =
+            scaled.iter().filter_map(|(cpu, _)| context.root.word(&file(*cpu, "governor")).ok()).collect();
+        let governors = governors.into_iter().collect::<Vec<_>>().join(", ");
+        let of_cpus = match judged == *context.online() {
+            true => String::new(),
+            false => format!(" on isolated {}", judged.in_words()),
         };
+        let Some(cpu) = scaled.first().map(|(cpu, _)| *cpu) else {
+            let read = context.evidence(&file(judged.first().unwrap_or(0), "governor"));
+            return ok(ID, format!("frequency governor performance{of_cpus}"), read);
+        };
+        let read = |path: &str| context.evidence(path);
+        let evidence = match cpus::constant_file(context.root, cpu) {
+            Some(path) => format!("{}, {}", read(&file(cpu, "governor")), read(&path)),
+            None => format!("{}, {}", read(&file(cpu, "min_freq")), read(&file(cpu, "max_freq"))),
+        };
+        return ok(ID, format!("frequency fixed{of_cpus} (governor {governors})"), evidence);
     };
     warn(
         ID,
@@ -158,11 +177,11 @@ fn highest_frequency(context: &CheckContext) -> String {
 /// The finding if the governor of a CPU keeps it below its highest frequency at any load.
 fn slow_governor(context: &CheckContext, id: &str) -> Option<Finding> {
     let slow: Vec<(u32, u64, u64)> = context
-        .online()
+        .realtime_cpus()
         .iter()
         .filter_map(|cpu| {
-            let highest: u64 = context.root.number(&format!("{CPU}/cpu{cpu}/cpufreq/cpuinfo_max_freq"))?;
-            let own = cpus::constant_khz(context.root, cpu).filter(|khz| *khz < highest)?;
+            let own = cpus::constant_khz(context.root, cpu)?;
+            let highest = cpus::highest_khz(context.root, cpu).filter(|highest| own < *highest)?;
             Some((cpu, own, highest))
         })
         .collect();
@@ -174,7 +193,8 @@ fn slow_governor(context: &CheckContext, id: &str) -> Option<Finding> {
     let title = format!("{} kept at {own} of {highest} MHz by the governor {governor}", cpus.in_words());
     let why =
         "Everything on the CPU takes longer. A slow frequency can be meant: it is constant, and a board stays cooler.";
-    let finding = warn(id, title, evidence(&path, &governor));
+    let kept_in = cpus::constant_file(context.root, first).map(|path| format!(", {}", context.evidence(&path)));
+    let finding = warn(id, title, evidence(&path, &governor) + &kept_in.unwrap_or_default());
     Some(finding.because(why, highest_frequency(context)).until_boot())
 }
 

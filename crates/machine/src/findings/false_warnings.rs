@@ -65,12 +65,14 @@ fn a_frequency_is_constant_if_its_limits_are_equal() {
         for (file, text) in [("scaling_min_freq", "800000"), ("scaling_max_freq", "1600000")] {
             set(file, text);
         }
-        assert_eq!(state(), FindingState::Warn, "{governor}");
+        // The frequency that a program has set is not readable.
+        let open = if governor == "userspace" { FindingState::Unknown } else { FindingState::Warn };
+        assert_eq!(state(), open, "{governor}");
         set("scaling_min_freq", "1600000");
         assert_eq!(state(), FindingState::Ok, "{governor}");
         // The processor has one frequency only.
         cpufreq("scaling_min_freq").iter().for_each(|path| fs::remove_file(root.path(path)).unwrap());
-        assert_eq!(state(), FindingState::Warn, "{governor}");
+        assert_eq!(state(), open, "{governor}");
         set("cpuinfo_min_freq", "1600000");
         set("cpuinfo_max_freq", "1600000");
         assert_eq!(state(), FindingState::Ok, "{governor}");
@@ -478,6 +480,87 @@ fn options_of_a_kernel_without_configuration_are_known_by_their_files() {
     assert_eq!(advised(), whole);
     put(&root, "proc/sys/kernel/osrelease", "4.1.0");
     assert_eq!(advised(), "kernel arguments: `isolcpus=3 nohz_full=3 rcu_nocbs=3`");
+}
+
+/// The governor `userspace` keeps the frequency that a program has set.
+#[test]
+fn the_governor_userspace_is_judged_by_the_frequency_that_is_set() {
+    let (_folder, root) = machine(&[]);
+    let set = |file: &str, text: &str| {
+        (0..2).for_each(|cpu| put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}"), text));
+    };
+    for (file, text) in [
+        ("scaling_governor", "userspace"),
+        ("scaling_min_freq", "800000"),
+        ("scaling_max_freq", "2000000"),
+        ("cpuinfo_max_freq", "2000000"),
+    ] {
+        set(file, text);
+    }
+    let found = |khz: &str| {
+        set("scaling_setspeed", khz);
+        let found = finding(&root, "cpu.governor");
+        let set_to = format!("/sys/devices/system/cpu/cpu0/cpufreq/scaling_setspeed = {khz}");
+        let governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor = userspace, ";
+        assert_eq!(found.evidence, format!("{governor}{set_to}"));
+        (found.state, found.title)
+    };
+    assert_eq!(found("2000000"), (FindingState::Ok, "frequency fixed (governor userspace)".to_owned()));
+    let slow = "CPUs 0-1 kept at 800 of 2000 MHz by the governor userspace".to_owned();
+    assert_eq!(found("800000"), (FindingState::Warn, slow));
+    assert_eq!(found("<unsupported>").0, FindingState::Unknown);
+}
+
+/// With turbo off, the highest frequency of the hardware cannot be reached: neither the check nor the plan wants it.
+#[test]
+fn a_frequency_that_the_kernel_limits_is_the_highest_one() {
+    let (_folder, root) = machine(&[("sys/devices/system/cpu/intel_pstate/no_turbo", "1")]);
+    let set = |file: &str, text: &str| {
+        (0..2).for_each(|cpu| put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}"), text));
+    };
+    for (file, text) in [
+        ("scaling_driver", "intel_cpufreq"),
+        ("scaling_min_freq", "2000000"),
+        ("scaling_max_freq", "2000000"),
+        ("cpuinfo_min_freq", "800000"),
+        ("cpuinfo_max_freq", "4000000"),
+        ("base_frequency", "2000000"),
+    ] {
+        set(file, text);
+    }
+    for governor in ["powersave", "schedutil"] {
+        set("scaling_governor", governor);
+        let planned = || {
+            let plan = tune::plan(&root, &Need::default()).unwrap();
+            plan.changes.iter().any(|setting| setting.id == "cpu.governor")
+        };
+        put(&root, "sys/devices/system/cpu/intel_pstate/no_turbo", "1");
+        assert_eq!((finding(&root, "cpu.governor").state, planned()), (FindingState::Ok, false), "{governor}");
+        // The limit is the user's: it is lifted, and the frequency then follows the load or stays low.
+        put(&root, "sys/devices/system/cpu/intel_pstate/no_turbo", "0");
+        assert!(planned(), "{governor}");
+    }
+}
+
+/// With isolated CPUs, those are for real-time work.
+#[test]
+fn the_governor_of_the_isolated_cpus_counts() {
+    let (_folder, root) = machine(&[("sys/devices/system/cpu/isolated", "1")]);
+    let governor = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    put(&root, &governor(0), "schedutil");
+    put(&root, &governor(1), "performance");
+    let planned = || {
+        let plan = tune::plan(&root, &Need::default()).unwrap();
+        plan.changes.into_iter().find(|setting| setting.id == "cpu.governor").map(|setting| setting.writes.len())
+    };
+    let found = finding(&root, "cpu.governor");
+    assert_eq!((found.state, &*found.title), (FindingState::Ok, "frequency governor performance on isolated CPU 1"));
+    assert_eq!(planned(), None);
+    put(&root, &governor(1), "schedutil");
+    assert_eq!((finding(&root, "cpu.governor").state, planned()), (FindingState::Warn, Some(1)));
+    put(&root, "sys/devices/system/cpu/isolated", "\n");
+    put(&root, &governor(1), "performance");
+    assert_eq!((finding(&root, "cpu.governor").state, planned()), (FindingState::Warn, Some(2)));
 }
 
 /// A kernel with both limits of real-time threads, whose fair server only root can read.

@@ -186,6 +186,12 @@ impl<'a> CheckContext<'a> {
         self.isolated.get(self.root, || facts::isolated_cpus(self.root))
     }
 
+    /// The online CPUs whose own settings count: the isolated ones, which are meant for real-time work, or else all.
+    fn realtime_cpus(&self) -> CpuList {
+        let isolated = self.isolated().intersection(self.online());
+        if isolated.is_empty() { self.online().clone() } else { isolated }
+    }
+
     /// The command or run of punctual that set a file to its present value; `None` if punctual did not.
     fn setter(&self, path: &str) -> Option<Setter> {
         let files = self.set_files.get_or_init(|| journal::set_files(&self.root.not_kept()));

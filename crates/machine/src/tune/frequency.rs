@@ -36,14 +36,17 @@ pub(super) fn in_mhz(khz: u64) -> String {
 }
 
 pub(super) fn governor(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    // The check judges the CPUs that are set apart for real-time work, if there are any.
+    let is_narrowed = !context.is_named && !context.freed.is_empty();
+    let narrowed = Context { cpus: context.cpus.intersection(&context.freed), ..context.clone() };
+    let context = if is_narrowed { &narrowed } else { context };
     let leads = policies(context);
-    // A limit below the highest frequency of the CPU is lifted by cpu.max_freq, so the frequency is not fixed any more.
-    // Another governor replaces one that keeps a low frequency.
-    let khz = |lead: u32, name: &str| context.root.number::<u64>(&cpufreq(lead, name));
+    // A limit below the highest frequency of the CPU is lifted by cpu.max_freq, unless the kernel keeps it, so the frequency
+    // is not fixed any more. Another governor replaces one that keeps a low frequency.
     let is_limited = |lead: u32| {
-        let highest = khz(lead, "cpuinfo_max_freq");
+        let highest = cpus::highest_khz(context.root, lead);
         let own = cpus::constant_khz(context.root, lead);
-        khz(lead, "scaling_max_freq") < highest || own.is_some() && own < highest
+        context.root.number(&cpufreq(lead, "scaling_max_freq")) < highest || own.is_some() && own < highest
     };
     let has_fixed = |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) != Some(false) && !is_limited(*lead);
     if !context.is_named && !leads.is_empty() && leads.iter().all(has_fixed) {
