@@ -25,6 +25,7 @@ use report::{
     export::Format,
     live::{Live, LiveMode, Progress, phase_title},
 };
+use rustix::fs::{AtFlags, StatxFlags};
 
 use crate::{
     cli::{Extent, OutputOptions},
@@ -86,7 +87,29 @@ pub fn root(folder: Option<&PathBuf>) -> anyhow::Result<Root> {
         "no machine is recorded in {}: name a folder with its proc and sys",
         folder.display()
     );
-    Ok(Root::at(folder))
+    Ok(Root::at(real_folder(folder)?))
+}
+
+/// The absolute path of a folder without links. Links in `/proc` can lead where no path leads, such as to the files of a
+/// container: its path without links is that of another folder.
+///
+/// # Errors
+/// The folder has no such path.
+pub fn real_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+    let cannot_find = || format!("cannot find {}", folder.display());
+    let real = fs::canonicalize(folder).with_context(cannot_find)?;
+    let identity = |path: &Path| -> anyhow::Result<[u64; 4]> {
+        let flags = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        let found = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::empty(), flags).with_context(cannot_find)?;
+        // Kernels before 5.8 leave the mount at 0.
+        Ok([found.stx_dev_major.into(), found.stx_dev_minor.into(), found.stx_ino, found.stx_mnt_id])
+    };
+    anyhow::ensure!(
+        identity(folder)? == identity(&real)?,
+        "{} leads to another root, which has no path here: run punctual in it",
+        folder.display()
+    );
+    Ok(real)
 }
 
 /// Runs the plan with the live view, which shows what the run has shown about its profiles so far.

@@ -50,7 +50,7 @@ pub fn run(options: &Setup) -> anyhow::Result<u8> {
 fn root(options: &Setup) -> anyhow::Result<Root> {
     let Some(folder) = &options.root else { return Ok(Root::system()) };
     anyhow::ensure!(folder.is_dir(), "{} is not a folder: name the folder of a system", folder.display());
-    Ok(Root::at(folder))
+    Ok(Root::at(output::real_folder(folder)?))
 }
 
 /// The file of limits with one more account; `None` if it has that.

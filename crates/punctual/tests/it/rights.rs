@@ -18,6 +18,7 @@ mod ping;
 mod pod;
 mod process;
 mod prove;
+mod root;
 mod round_trip;
 mod round_trip_xdp;
 mod setup;

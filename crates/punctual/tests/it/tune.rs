@@ -133,6 +133,31 @@ fn changes_are_made_and_reverted() {
     assert_eq!(text(&tune(machine.path(), "--revert")), "nothing to revert\n");
 }
 
+/// The folder of a machine by other paths. That of another root through `/proc` has none of its own.
+#[test]
+fn a_machine_is_found_by_each_path_of_its_folder() {
+    let machine = machine();
+    let plan = |root: &str| {
+        let mut command = Command::new(PUNCTUAL);
+        command.current_dir(machine.path()).args(["tune", "--only", "cpu.governor", "--json", "--root", root]);
+        let output = command.output().unwrap();
+        (output.status.code(), text(&output))
+    };
+    let whole = plan(&machine.path().to_string_lossy());
+    assert!(whole.0 == Some(0) && whole.1.contains("powersave"), "{}", whole.1);
+    let link = Scratch::new();
+    std::os::unix::fs::symlink(machine.path(), link.path().join("link")).unwrap();
+    for path in [".", "proc/..", &link.path().join("link").to_string_lossy()] {
+        assert_eq!(plan(path), whole, "{path}");
+    }
+    let facts = |arguments: &[&str]| {
+        let output = Command::new(PUNCTUAL).args(["machine", "--json"]).args(arguments).output().unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (json["machine"]["kernel"].clone(), json["machine"]["container"].clone(), json["machine"]["boot_id"].clone())
+    };
+    assert_eq!(facts(&["--root", "/proc/self/root"]), facts(&[]));
+}
+
 #[test]
 fn mistakes_and_a_second_tune_change_nothing() {
     let machine = machine();
