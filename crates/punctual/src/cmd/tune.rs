@@ -388,7 +388,7 @@ fn command_at_boot() -> anyhow::Result<String> {
         }
     }
     // Other characters have a meaning in units of systemd.
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@+-".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@+-%".contains(c);
     for word in &words {
         ensure!(
             word.chars().all(is_plain),
@@ -399,7 +399,12 @@ fn command_at_boot() -> anyhow::Result<String> {
         let is_relative_file = word.ends_with(".toml") && !word.contains("/") || word.starts_with("./");
         ensure!(!is_relative_file, Usage(format!("the unit needs the whole path of {word}")));
     }
-    Ok(words.join(" "))
+    Ok(in_unit(&words.join(" ")))
+}
+
+/// The text in a unit of systemd, which replaces other words that begin with `%` (systemd.unit(5), Specifiers).
+fn in_unit(text: &str) -> String {
+    text.replace('%', "%%")
 }
 
 fn with_sudo() -> anyhow::Result<String> {

@@ -133,6 +133,37 @@ fn changes_are_made_and_reverted() {
     assert_eq!(text(&tune(machine.path(), "--revert")), "nothing to revert\n");
 }
 
+/// A machine whose CPU can reserve cache: a per cent sign alone begins a specifier of systemd.
+#[test]
+fn a_unit_of_systemd_gets_per_cents_as_they_are_given() {
+    let machine = machine();
+    let put = |path: &str, text: &str| {
+        let path = machine.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    for (path, text) in [
+        ("sys/fs/resctrl/schemata", "    L3:0=7ff\n"),
+        ("sys/fs/resctrl/info/L3/cbm_mask", "7ff\n"),
+        ("sys/fs/resctrl/info/L3/min_cbm_bits", "1\n"),
+        ("sys/devices/system/cpu/cpu1/cache/index3/level", "3\n"),
+        ("sys/devices/system/cpu/cpu1/cache/index3/id", "0\n"),
+    ] {
+        put(path, text);
+    }
+    let tuned = tune(machine.path(), "--cpus 1 --only cpu.resctrl --setting cpu.resctrl=30% --yes --persist");
+    let unit = state(machine.path()).get("etc/systemd/system/punctual-tune.service").cloned().unwrap_or_default();
+    assert!(unit.contains(" --setting cpu.resctrl=30%% --yes"), "{unit}\n{}", text(&tuned));
+    put("run/openrc/softlevel", "default\n");
+    for (option, expected) in [
+        ("--persist", "this machine does not run systemd"),
+        ("--service jackd", "this machine runs OpenRC, and --service is for systemd"),
+    ] {
+        let refused = tune(machine.path(), &format!("--only cpu.governor --yes {option}"));
+        assert!(refused.status.code() == Some(64) && text(&refused).contains(expected), "{}", text(&refused));
+    }
+}
+
 /// The folder of a machine by other paths. That of another root through `/proc` has none of its own.
 #[test]
 fn a_machine_is_found_by_each_path_of_its_folder() {

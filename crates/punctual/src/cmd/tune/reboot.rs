@@ -251,11 +251,11 @@ fn command_at_boot(how: &Prove, search: &Search, dir: &Path) -> anyhow::Result<S
         words.push("--".to_owned());
         words.extend(how.measurement.iter().cloned());
     }
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@+- ".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@+-% ".contains(c);
     if let Some(word) = words.iter().find(|word| !word.chars().all(is_plain)) {
-        let text = format!("`{word}` cannot be written into a unit of systemd: use letters, digits and _./:=,@+-");
+        let text = format!("`{word}` cannot be written into a unit of systemd: use letters, digits and _./:=,@+-%");
         return Err(Usage(text).into());
     }
     let quoted = words.iter().map(|word| if word.contains(' ') { format!("\"{word}\"") } else { word.clone() });
-    Ok(quoted.collect::<Vec<_>>().join(" "))
+    Ok(super::in_unit(&quoted.collect::<Vec<_>>().join(" ")))
 }
