@@ -212,6 +212,12 @@ pub(crate) fn has_v2(root: &Root) -> bool {
     lines(root, "self").is_ok_and(|lines| lines.lines().any(|line| line.starts_with("0::")))
 }
 
+/// True if this process has a group of version 1 with this controller, mounted here or not.
+pub(crate) fn has_v1(root: &Root, controller: &str) -> bool {
+    let has = |line: &str| line.split(':').nth(1).is_some_and(|list| list.split(',').any(|name| name == controller));
+    lines(root, "self").is_ok_and(|lines| lines.lines().any(has))
+}
+
 /// The group of a process in one hierarchy.
 fn group_of(root: &Root, process: &str, version: Version<'_>) -> Option<Group> {
     match version {

@@ -679,6 +679,10 @@ fn a_group_of_version_two_has_no_time_for_realtime_threads() {
     assert_eq!(state(), FindingState::NotApplicable);
     put(&root, "proc/self/mountinfo", "30 23 0:26 / / rw - ext4 /dev/sda rw\n");
     assert_eq!(state(), FindingState::Unknown);
+    put(&root, "proc/self/cgroup", "3:cpu,cpuacct:/a\n");
+    assert_eq!(state(), FindingState::Unknown, "a group of version 1 that is not mounted");
+    config("CONFIG_HZ=250\n");
+    assert_eq!(state(), FindingState::NotApplicable);
 }
 
 #[test]

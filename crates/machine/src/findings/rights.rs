@@ -101,6 +101,10 @@ fn without_budgets(context: &CheckContext, id: &str) -> Finding {
     if let Some(config) = context.config().filter(|config| !config.has(OPTION)) {
         return not_applicable(id, NO_BUDGETS, config.evidence(&[OPTION]));
     }
+    // Its hierarchy is not mounted here.
+    if cgroup::has_v1(context.root, "cpu") {
+        return unknown(id, UNREAD_GROUP, context.evidence("proc/self/mountinfo"));
+    }
     let group = match cgroup::cpu_group_v2(context.root) {
         Ok(Some(group)) => group,
         // A group whose hierarchy is not mounted here may be another one than the root.
@@ -135,7 +139,7 @@ fn without_budgets(context: &CheckContext, id: &str) -> Finding {
         if has_argument { "kernel argument: `rt_group_sched=0`" } else { "a kernel without CONFIG_RT_GROUP_SCHED" };
     let remedy = match sees_root {
         true => format!(
-            "echo $$ | sudo tee /{}/cgroup.procs   # moves this shell to the root; for all: {for_all}",
+            "echo $$ | sudo tee /{}/cgroup.procs   # moves this shell to the root group; for all: {for_all}",
             group.top
         ),
         false => format!("on the host: {for_all}, or until the next boot: echo -1 | sudo tee /{RUNTIME}"),
