@@ -50,7 +50,9 @@ pub(super) fn governor(context: &Context<'_>, value: Option<&str>) -> Result<Vec
     };
     let has_fixed = |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) != Some(false) && !is_limited(*lead);
     if !context.is_named && !leads.is_empty() && leads.iter().all(has_fixed) {
-        return Err(WhyNot::NoEffect("the lowest and the highest frequency are equal, so it is fixed".to_owned()));
+        let of_cpus = if is_narrowed { format!(" of {}", context.cpus.in_words()) } else { String::new() };
+        let reason = format!("the frequency{of_cpus} is fixed: its limits are equal, or its governor keeps it");
+        return Err(WhyNot::NoEffect(reason));
     }
     let wanted = offered(context, value, "performance", "scaling_available_governors")?;
     let scaled = leads.into_iter().filter(|lead| context.is_named || !has_fixed(lead));

@@ -365,7 +365,7 @@ fn a_named_setting_without_an_effect_says_so() {
     }
     fake.put("sys/devices/system/cpu/nohz_full", "(null)");
     fake.put("proc/swaps", "Filename Type Size\n");
-    let fixed = "the lowest and the highest frequency are equal, so it is fixed";
+    let fixed = "the frequency is fixed: its limits are equal, or its governor keeps it";
     for (text, expected) in [
         ("cpu.governor", fixed),
         ("cpu.governor=performance", fixed),
