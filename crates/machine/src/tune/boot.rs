@@ -201,10 +201,14 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     }
     // U-Boot reads such a configuration, too.
     let has_grub = || root.exists("usr/sbin/grubby") || root.exists(GRUB);
-    if traces.allow(Loader::Extlinux)
-        && root.exists(EXTLINUX)
-        && (!traces.allow(Loader::Grub) || traces.is_syslinux() || !has_grub())
-    {
+    let is_extlinux =
+        traces.allow(Loader::Extlinux) && (!traces.allow(Loader::Grub) || traces.is_syslinux() || !has_grub());
+    if is_extlinux && root.exists(EXTLINUX_OPTIONS) {
+        let mut steps = shell_variable(root, &[EXTLINUX_OPTIONS.to_owned()], EXTLINUX_VARIABLE, added);
+        steps.push("sudo update-extlinux".to_owned());
+        return Some(("extlinux", steps));
+    }
+    if is_extlinux && root.exists(EXTLINUX) {
         let steps = match root.exists("etc/default/u-boot") {
             true => vec![
                 shell_variable(root, &["etc/default/u-boot".to_owned()], "U_BOOT_PARAMETERS", added).join("\n"),
@@ -392,7 +396,7 @@ const ONE_LINE: [&str; 4] =
     ["boot/firmware/cmdline.txt", "boot/firmware/current/cmdline.txt", "boot/cmdline.txt", "etc/kernel/cmdline"];
 
 /// The other files with arguments of the kernel, and the folders with such files.
-const OTHERS: [&str; 5] = [EXTLINUX, GRUB, "etc/default/u-boot", "boot/armbianEnv.txt", U_ENV];
+const OTHERS: [&str; 6] = [EXTLINUX, EXTLINUX_OPTIONS, GRUB, "etc/default/u-boot", "boot/armbianEnv.txt", U_ENV];
 const FOLDERS: [&str; 4] =
     ["etc/default/grub.d", "boot/loader/entries", "boot/efi/loader/entries", "efi/loader/entries"];
 
@@ -443,6 +447,9 @@ fn joined(text: &str) -> String {
 }
 
 const EXTLINUX: &str = "boot/extlinux/extlinux.conf";
+/// The file that the configuration is made from on Alpine, and its variable.
+const EXTLINUX_OPTIONS: &str = "etc/update-extlinux.conf";
+const EXTLINUX_VARIABLE: &str = "default_kernel_opts";
 const GRUB: &str = "etc/default/grub";
 /// The arguments of an ordinary boot, and those of every boot.
 const GRUB_DEFAULT: &str = "GRUB_CMDLINE_LINUX_DEFAULT";

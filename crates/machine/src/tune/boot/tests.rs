@@ -40,6 +40,13 @@ fn each_boot_loader_has_its_line() {
     let menu = [("boot/extlinux/extlinux.conf", ""), ("etc/default/u-boot", "")];
     assert!(line(&menu).1.contains(&format!("U_BOOT_PARAMETERS=\"{ALL}\" | sudo u-boot-update")));
     assert!(line(&[("etc/fw_env.config", "")]).1.starts_with("sudo sh -c 'old=$(fw_printenv -n bootargs)"));
+    let alpine = [
+        ("proc/cmdline", "BOOT_IMAGE=vmlinuz-lts modules=ext4 initrd=initramfs-lts"),
+        ("etc/update-extlinux.conf", "overwrite=1\ndefault_kernel_opts=\"quiet nohz_full=1\"\n"),
+        ("etc/default/grub", ""),
+    ];
+    let expected = format!("in /etc/update-extlinux.conf: default_kernel_opts=\"quiet {ALL}\" | sudo update-extlinux");
+    assert_eq!(line(&alpine), ("extlinux", expected));
     let systemd = line(&[("boot/loader/loader.conf", ""), ("etc/kernel/cmdline", "rw")]);
     assert!(
         systemd.0 == "systemd-boot" && systemd.1.starts_with(&format!("the one line of /etc/kernel/cmdline: rw {ALL}"))
