@@ -289,8 +289,9 @@ fn pi_command_line(root: &Root) -> Option<String> {
     let with = |name: &str| FOLDERS.into_iter().find(|folder| root.exists(&format!("{folder}/{name}")));
     let folder = with("config.txt").or_else(|| with("cmdline.txt"))?;
     let config = root.read(&format!("{folder}/config.txt")).unwrap_or_default();
-    let option = |name| firmware::option(&config, name);
-    let name = option("cmdline").unwrap_or("cmdline.txt");
+    // The firmware reads no other partition.
+    let option = |name| firmware::option(root, &config, name).filter(|value| !value.contains(".."));
+    let name = option("cmdline").unwrap_or_else(|| "cmdline.txt".to_owned());
     let path = format!("{folder}/{}{name}", option("os_prefix").unwrap_or_default());
     // The firmware ignores a prefix without these files.
     [path, format!("{folder}/{name}")].into_iter().find(|path| root.exists(path))
@@ -420,7 +421,7 @@ pub(crate) fn known_boot_lines(path: &str, text: &str, clean: impl Fn(&str) -> S
     if ONE_LINE.contains(&path) {
         return clean(text.lines().next().unwrap_or_default()) + "\n";
     }
-    const SHELL: [&str; 3] = [GRUB_DEFAULT, GRUB_EVERY, "U_BOOT_PARAMETERS"];
+    const SHELL: [&str; 4] = [GRUB_DEFAULT, GRUB_EVERY, "U_BOOT_PARAMETERS", EXTLINUX_VARIABLE];
     let known = |line: &str| {
         let line = line.trim();
         let (key, rest) = line.split_once('=').unwrap_or_default();

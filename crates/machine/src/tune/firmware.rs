@@ -156,16 +156,43 @@ pub(crate) fn known_lines(text: &str) -> Vec<Line> {
     overlays.into_iter().chain(sound).chain(turbo).chain(mhz.map(|mhz| Line::ArmFreq { mhz })).collect()
 }
 
-/// The last value of an option of `config.txt` that applies to each board; `None` if it is empty.
-pub(crate) fn option<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let mut is_for_all = true;
+/// The last value of an option of `config.txt` that applies to this board; `None` without one, or if it is empty.
+pub(crate) fn option(root: &Root, text: &str, name: &str) -> Option<String> {
+    let model = root.read("proc/device-tree/model").unwrap_or_default();
+    let mut applies = true;
     let values = text.lines().map(str::trim).filter_map(|line| {
         if let Some(section) = line.strip_prefix('[') {
-            is_for_all = section.trim_end_matches(']') == "all";
+            applies = is_for(section.trim_end_matches(']'), &model);
         }
-        line.strip_prefix(name)?.strip_prefix('=').filter(|_| is_for_all)
+        line.strip_prefix(name)?.strip_prefix('=').filter(|_| applies)
     });
-    values.last().map(str::trim).filter(|value| !value.is_empty())
+    values.last().map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
+}
+
+/// True for a section of `config.txt` for all boards, or for this model (conditional filters in the documentation). Sections
+/// for displays, pins and serial numbers are not known to apply.
+fn is_for(section: &str, model: &str) -> bool {
+    let rest = model.strip_prefix("Raspberry Pi ").unwrap_or_default();
+    let rest = rest.strip_prefix("Model ").map_or(rest, |_| "1");
+    let is = |starts: &[&str]| starts.iter().any(|start| rest.starts_with(start));
+    match section {
+        "all" => true,
+        "pi0" => is(&["Zero"]),
+        "pi0w" => is(&["Zero W"]),
+        "pi02" => is(&["Zero 2"]),
+        "pi1" => rest == "1" || is(&["Compute Module Rev"]),
+        "pi2" => is(&["2 "]),
+        "pi3" => is(&["3 ", "Compute Module 3"]),
+        "pi3+" => is(&["3 Model A Plus", "3 Model B Plus"]),
+        "pi4" => is(&["4 ", "400", "Compute Module 4"]),
+        "pi400" => is(&["400"]),
+        "cm4" => is(&["Compute Module 4 "]),
+        "cm4s" => is(&["Compute Module 4S"]),
+        "pi5" => is(&["5 ", "500", "Compute Module 5"]),
+        "pi500" => is(&["500"]),
+        "cm5" => is(&["Compute Module 5"]),
+        _ => false,
+    }
 }
 
 /// True for a section of `config.txt`, for a line that [`known_lines`] reads, and for the name of the file of arguments.
@@ -277,6 +304,33 @@ fn radios(root: &Root) -> Vec<Radio> {
 mod tests {
     use super::*;
     use crate::tune::{Choice, Need, plan};
+
+    #[test]
+    fn a_section_is_for_the_boards_of_its_name() {
+        for (model, sections) in [
+            ("4 Model B Rev 1.4", "pi4"),
+            ("400 Rev 1.0", "pi4 pi400"),
+            ("Compute Module 4 Rev 1.0", "pi4 cm4"),
+            ("Compute Module 4S Rev 1.0", "pi4 cm4s"),
+            ("5 Model B Rev 1.0", "pi5"),
+            ("Compute Module 5 Rev 1.0", "pi5 cm5"),
+            ("3 Model B Plus Rev 1.3", "pi3 pi3+"),
+            ("Zero 2 W Rev 1.0", "pi0 pi02"),
+            ("Model B Plus Rev 1.2", "pi1"),
+        ] {
+            let model = format!("Raspberry Pi {model}");
+            let all = [
+                "pi0", "pi0w", "pi02", "pi1", "pi2", "pi3", "pi3+", "pi4", "pi400", "cm4", "cm4s", "pi5", "pi500",
+                "cm5",
+            ];
+            let mut found: Vec<&str> = all.into_iter().filter(|section| is_for(section, &model)).collect();
+            let mut expected: Vec<&str> = sections.split(' ').collect();
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{model}");
+            assert!(is_for("all", &model) && !is_for("none", &model));
+        }
+    }
 
     #[test]
     fn lines_of_other_boards_and_comments_do_not_count() {

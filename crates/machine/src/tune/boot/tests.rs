@@ -299,7 +299,7 @@ fn distributions_with_their_own_command_get_it() {
 
 #[test]
 fn the_configuration_of_a_pi_can_name_another_file() {
-    let model = ("proc/device-tree/model", "Raspberry Pi 4");
+    let model = ("proc/device-tree/model", "Raspberry Pi 4 Model B Rev 1.4");
     let line = |config: &str, files: &[&str]| {
         let mut all = vec![model, ("boot/firmware/config.txt", config)];
         all.extend(files.iter().map(|path| (*path, "rw")));
@@ -312,6 +312,11 @@ fn the_configuration_of_a_pi_can_name_another_file() {
     let both = ["boot/firmware/cmdline.txt", "boot/firmware/own.txt"];
     assert!(line("[pi3]\ncmdline=own.txt\n[all]\n", &both).contains("/firmware/cmdline.txt: rw"));
     assert!(line("[pi3]\ncmdline=x.txt\n[all]\ncmdline=own.txt\n", &both).contains("/firmware/own.txt: rw"));
+    assert!(line("[pi4]\ncmdline=own.txt\n[pi5]\ncmdline=x.txt\n", &both).contains("/firmware/own.txt: rw"));
+    assert!(line("[pi4]\n[HDMI:0]\ncmdline=own.txt\n", &both).contains("/firmware/cmdline.txt: rw"));
+    assert!(
+        line("cmdline=../../etc/passwd\n", &["boot/firmware/cmdline.txt", "etc/passwd"]).contains("/cmdline.txt: rw")
+    );
     let running = ("proc/cmdline", "isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3 irqaffinity=0-1");
     let config = ("boot/firmware/config.txt", "cmdline=own.txt\n");
     let own = ("boot/firmware/own.txt", "isolcpus=1 rw");
