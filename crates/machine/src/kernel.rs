@@ -175,11 +175,19 @@ pub fn limits_realtime_threads(root: &Root) -> bool {
         let runtimes =
             root.list(SERVERS).into_iter().map(|cpu| root.number::<u64>(&format!("{SERVERS}/{cpu}/runtime")));
         let runtimes: Vec<_> = runtimes.collect();
-        return runtimes.is_empty() || runtimes.iter().any(|&runtime| runtime != Some(0));
+        let is_served = runtimes.is_empty() || runtimes.iter().any(|&runtime| runtime != Some(0));
+        if is_served || !has_both_limits(root, &release) {
+            return is_served;
+        }
     }
     let runtime: Option<i64> = root.number("proc/sys/kernel/sched_rt_runtime_us");
     let period: Option<i64> = root.number("proc/sys/kernel/sched_rt_period_us");
     runtime.is_none_or(|runtime| runtime >= 0 && period.is_none_or(|period| runtime < period))
+}
+
+/// True if a kernel with a fair server also has the earlier limit, for its control groups of real-time threads.
+fn has_both_limits(root: &Root, release: &str) -> bool {
+    Config::read(root, Some(release)).is_some_and(|config| config.has("RT_GROUP_SCHED"))
 }
 
 /// Per cent of a CPU that the kernel keeps for ordinary threads, at least the kernel's default: the largest share of
@@ -191,17 +199,20 @@ pub fn ordinary_percent(root: &Root) -> u64 {
     let share =
         |kept: u64, period: u64| u64::try_from((u128::from(kept) * 100).div_ceil(u128::from(period.max(1)))).ok();
     let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
-    let shares: Vec<u64> = if has_fair_server(&release) {
+    let mut shares: Vec<u64> = Vec::new();
+    let is_served = has_fair_server(&release);
+    if is_served {
         let of_cpu = |cpu: String| {
             let number = |file: &str| root.number::<u64>(&format!("{SERVERS}/{cpu}/{file}"));
             share(number("runtime")?, number("period")?)
         };
-        root.list(SERVERS).into_iter().filter_map(of_cpu).collect()
-    } else {
+        shares.extend(root.list(SERVERS).into_iter().filter_map(of_cpu));
+    }
+    if !is_served || has_both_limits(root, &release) {
         let number = |file: &str| root.number::<u64>(&format!("proc/sys/kernel/{file}"));
         let kept = number("sched_rt_runtime_us").zip(number("sched_rt_period_us"));
-        kept.and_then(|(runtime, period)| share(period.saturating_sub(runtime), period)).into_iter().collect()
-    };
+        shares.extend(kept.and_then(|(runtime, period)| share(period.saturating_sub(runtime), period)));
+    }
     shares.into_iter().fold(record::ORDINARY_PERCENT, u64::max).min(100)
 }
 
@@ -387,6 +398,11 @@ mod tests {
         assert!(limits(&[(release, "6.12.0\n"), (runtime, "-1\n")]), "the old limit has no effect");
         assert!(limits(&[(release, "6.12.0\n"), (&server(0), "0\n"), (&server(1), "50000000\n")]));
         assert!(!limits(&[(release, "6.12.0\n"), (&server(0), "0\n"), (&server(1), "0\n")]));
+        let both = |runtime_us| {
+            let config = ("boot/config-6.12.0", "CONFIG_RT_GROUP_SCHED=y\n");
+            limits(&[(release, "6.12.0\n"), (&server(0), "0\n"), config, (runtime, runtime_us)])
+        };
+        assert!(both("950000\n") && !both("-1\n"), "such a kernel has the old limit, too");
     }
 
     #[test]
@@ -416,6 +432,13 @@ mod tests {
             )
         };
         assert_eq!([new("50000000\n"), new("125000000\n"), new("0\n"), percent(&[])], [5, 13, 5, 5]);
+        let both = [
+            (release, "6.12.0\n"),
+            ("boot/config-6.12.0", "CONFIG_RT_GROUP_SCHED=y\n"),
+            (&runtime, "800000\n"),
+            (&period, "1000000\n"),
+        ];
+        assert_eq!(percent(&both), 20);
     }
 
     const DYNAMIC_BUILD: &str = "#1 SMP PREEMPT_DYNAMIC Debian";
