@@ -44,7 +44,8 @@ impl Traces {
             has_boot_image: has("BOOT_IMAGE"),
             has_initrd: has("initrd"),
             info: root.read_bytes(&variable).ok().and_then(|bytes| variable_text(&bytes)),
-            is_uboot: root.exists("proc/device-tree/chosen/u-boot,version"),
+            // Its implementation of EFI can start another boot loader.
+            is_uboot: root.exists("proc/device-tree/chosen/u-boot,version") && !root.exists("sys/firmware/efi"),
         }
     }
 

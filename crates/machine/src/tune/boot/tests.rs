@@ -372,6 +372,7 @@ fn files_of_another_boot_loader_are_ignored() {
     assert_eq!(loader(other, "", &[by_uboot, FW_ENV, LOADER_CONF, GRUB]), "U-Boot");
     assert_eq!(loader(other, "", &[by_uboot, LOADER_CONF, GRUB]), "none");
     assert_eq!(loader(by_grub, "", &[by_uboot, FW_ENV, GRUB]), "GRUB", "U-Boot started GRUB");
+    assert_eq!(loader(other, "", &[by_uboot, "sys/firmware/efi/runtime", LOADER_CONF]), "systemd-boot");
     // Nothing shows the boot loader.
     assert_eq!(loader(other, "", &[LOADER_CONF, GRUB]), "systemd-boot");
 }
