@@ -639,3 +639,28 @@ fn a_snapshot_has_what_only_named_settings_read() {
         assert_eq!(own.changes.len(), usize::from(setting == "cpu.resctrl"));
     }
 }
+
+/// The kernel limits the frequency of the first CPU: the copy has the files of the others, too.
+#[test]
+fn a_snapshot_has_the_frequencies_of_each_cpu() {
+    let made = Made::new();
+    made.write("sys/devices/system/cpu/online", "0-2");
+    for cpu in 0..3 {
+        for (file, khz) in [
+            ("cpuinfo_min_freq", "800000"),
+            ("cpuinfo_max_freq", "2000000"),
+            ("scaling_min_freq", "800000"),
+            ("scaling_max_freq", "1000000"),
+            ("bios_limit", "1000000"),
+        ] {
+            made.write(&format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}"), khz);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = Root::at(folder.path());
+    unpack(&machine::snapshot::Snapshot::of(&made.root(), &[]), &copy);
+    let need = Need { cpus: Some(list("2")), ..Need::default() };
+    let [own, copied] =
+        [&made.root(), &copy].map(|root| serde_json::to_value(tune::plan(root, &need).unwrap()).unwrap());
+    assert_eq!(copied, own);
+}

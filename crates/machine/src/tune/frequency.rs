@@ -104,43 +104,12 @@ pub(super) fn offered(
 /// These files of each group of CPUs, set to one frequency. To raise it, the highest frequency is set before the lowest
 /// one, because the lowest may not be above the highest.
 pub(super) fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) -> Result<Vec<Write>, WhyNot> {
-    let mut writes = Vec::new();
     let leads = policies(context);
-    for &lead in &leads {
-        let khz = |name: &str| context.root.number::<u64>(&cpufreq(lead, name));
-        let limits = ["cpuinfo_min_freq", "cpuinfo_max_freq"].map(|name| cpufreq(lead, name));
-        if !limits.iter().any(|path| context.root.exists(path)) {
-            continue;
-        }
-        for path in &limits {
-            KHZ.read(context, path)?;
-        }
-        let (Some(lowest), Some(highest)) = (khz("cpuinfo_min_freq"), khz("cpuinfo_max_freq")) else { continue };
-        let to = match value {
-            "max" => highest,
-            "min" => lowest,
-            text => parse_khz(text).map_err(WhyNot::Value)?,
-        };
-        if !(lowest..=highest).contains(&to) {
-            let range = format!("{} to {}", in_mhz(lowest), in_mhz(highest));
-            return Err(WhyNot::Value(format!("CPU {lead} has no frequency of {}: use {range}", in_mhz(to))));
-        }
-        let steps = context.root.read(&cpufreq(lead, "scaling_available_frequencies")).unwrap_or_default();
-        let steps: Vec<u64> = steps.split_whitespace().filter_map(|khz| khz.parse().ok()).collect();
-        if !steps.is_empty() && !steps.contains(&to) && to != highest {
-            let steps = steps.iter().map(|&khz| in_mhz(khz)).collect::<Vec<_>>().join(", ");
-            return Err(WhyNot::Value(format!("CPU {lead} has no frequency of {}: it has {steps}", in_mhz(to))));
-        }
-        let mut own = each(context, names.iter().map(|name| cpufreq(lead, name)).collect(), &to.to_string())?;
-        if khz("scaling_max_freq").is_some_and(|now| to > now) {
-            // The kernel would keep its own limit, and setting that back would make it the user's.
-            let ceiling = cpus::frequency_ceiling(context.root, lead).filter(|_| names.contains(&"scaling_max_freq"));
-            if let Some(ceiling) = ceiling {
-                return Err(WhyNot::Here(format!("the present limit may be the kernel's: {ceiling}")));
-            }
-            own.reverse();
-        }
-        writes.extend(own);
+    // All are read before the first error is returned, so that a snapshot has the files of each CPU.
+    let each: Vec<_> = leads.iter().map(|&lead| frequencies_of(context, lead, value, names)).collect();
+    let mut writes = Vec::new();
+    for own in each {
+        writes.extend(own?);
     }
     match leads.first() {
         Some(&lead) if writes.is_empty() => {
@@ -149,6 +118,46 @@ pub(super) fn frequencies(context: &Context<'_>, value: &str, names: &[&str]) ->
         None => Err(no_device(context)),
         _ => Ok(writes),
     }
+}
+
+/// The writes for the CPUs that share the frequency of `lead`; none if they have no files of frequencies.
+fn frequencies_of(context: &Context<'_>, lead: u32, value: &str, names: &[&str]) -> Result<Vec<Write>, WhyNot> {
+    let khz = |name: &str| context.root.number::<u64>(&cpufreq(lead, name));
+    let limits = ["cpuinfo_min_freq", "cpuinfo_max_freq"].map(|name| cpufreq(lead, name));
+    if !limits.iter().any(|path| context.root.exists(path)) {
+        return Ok(Vec::new());
+    }
+    for path in &limits {
+        KHZ.read(context, path)?;
+    }
+    let (Some(lowest), Some(highest)) = (khz("cpuinfo_min_freq"), khz("cpuinfo_max_freq")) else {
+        return Ok(Vec::new());
+    };
+    let to = match value {
+        "max" => highest,
+        "min" => lowest,
+        text => parse_khz(text).map_err(WhyNot::Value)?,
+    };
+    if !(lowest..=highest).contains(&to) {
+        let range = format!("{} to {}", in_mhz(lowest), in_mhz(highest));
+        return Err(WhyNot::Value(format!("CPU {lead} has no frequency of {}: use {range}", in_mhz(to))));
+    }
+    let steps = context.root.read(&cpufreq(lead, "scaling_available_frequencies")).unwrap_or_default();
+    let steps: Vec<u64> = steps.split_whitespace().filter_map(|khz| khz.parse().ok()).collect();
+    if !steps.is_empty() && !steps.contains(&to) && to != highest {
+        let steps = steps.iter().map(|&khz| in_mhz(khz)).collect::<Vec<_>>().join(", ");
+        return Err(WhyNot::Value(format!("CPU {lead} has no frequency of {}: it has {steps}", in_mhz(to))));
+    }
+    let mut own = each(context, names.iter().map(|name| cpufreq(lead, name)).collect(), &to.to_string())?;
+    if khz("scaling_max_freq").is_some_and(|now| to > now) {
+        // The kernel would keep its own limit, and setting that back would make it the user's.
+        let ceiling = cpus::frequency_ceiling(context.root, lead).filter(|_| names.contains(&"scaling_max_freq"));
+        if let Some(ceiling) = ceiling {
+            return Err(WhyNot::Here(format!("the present limit may be the kernel's: {ceiling}")));
+        }
+        own.reverse();
+    }
+    Ok(own)
 }
 
 #[cfg(test)]
