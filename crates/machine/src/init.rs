@@ -11,6 +11,8 @@ pub enum Init {
     OpenRc,
     /// The program is runit, as on Void.
     Runit,
+    /// The program runs the scripts in `/etc/init.d`, as System V did: sysvinit, or that of BusyBox.
+    Scripts,
 }
 
 impl Init {
@@ -24,6 +26,8 @@ impl Init {
             Self::OpenRc
         } else if root.exists("run/runit") {
             Self::Runit
+        } else if root.exists("etc/init.d") && root.read("proc/1/comm").as_deref() == Some("init") {
+            Self::Scripts
         } else {
             Self::Systemd
         }
@@ -36,6 +40,7 @@ impl Init {
             Self::Systemd => "systemd",
             Self::OpenRc => "OpenRC",
             Self::Runit => "runit",
+            Self::Scripts => "scripts in /etc/init.d",
         }
     }
 
@@ -45,6 +50,7 @@ impl Init {
             Self::Systemd => format!("sudo systemctl stop {service}"),
             Self::OpenRc => format!("sudo rc-service {service} stop"),
             Self::Runit => format!("sudo sv down {service}"),
+            Self::Scripts => format!("sudo /etc/init.d/{service} stop"),
         }
     }
 
@@ -54,6 +60,7 @@ impl Init {
             Self::Systemd => format!("sudo systemctl restart {service}"),
             Self::OpenRc => format!("sudo rc-service {service} restart"),
             Self::Runit => format!("sudo sv restart {service}"),
+            Self::Scripts => format!("sudo /etc/init.d/{service} restart"),
         }
     }
 
@@ -63,6 +70,7 @@ impl Init {
             Self::Systemd => format!("sudo systemctl disable --now {service}"),
             Self::OpenRc => format!("sudo rc-service {service} stop; sudo rc-update del {service}"),
             Self::Runit => format!("sudo sv down {service}; sudo rm /var/service/{service}"),
+            Self::Scripts => format!("sudo /etc/init.d/{service} stop; sudo rm /etc/rc?.d/S??{service}"),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn process(root: &Root) -> Option<String> {
 pub(crate) fn file(root: &Root) -> &'static str {
     FILES.into_iter().find(|path| root.exists(path)).unwrap_or(match Init::of(root) {
         Init::OpenRc => FILES[1],
-        Init::Systemd | Init::Runit => FILES[2],
+        Init::Systemd | Init::Runit | Init::Scripts => FILES[2],
     })
 }
 

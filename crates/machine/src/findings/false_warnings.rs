@@ -692,6 +692,14 @@ fn services_are_stopped_by_the_program_that_starts_them() {
     let by = |disable: &str, stop: &str| (disable.to_owned(), format!("irqbalance moves interrupts: {stop}"));
     let by_systemd = by("sudo systemctl disable --now irqbalance", "sudo systemctl stop irqbalance");
     assert_eq!(stop(), by_systemd);
+    put(&root, "etc/init.d/irqbalance", "#!/bin/sh\n");
+    put(&root, "proc/1/comm", "systemd");
+    assert_eq!(stop(), by_systemd, "its scripts are for other programs");
+    put(&root, "proc/1/comm", "init");
+    let stopped = "sudo /etc/init.d/irqbalance stop";
+    assert_eq!(stop(), by(&format!("{stopped}; sudo rm /etc/rc?.d/S??irqbalance"), stopped));
+    fs::create_dir_all(root.path("run/runit")).unwrap();
+    assert_eq!(stop().1, "irqbalance moves interrupts: sudo sv down irqbalance");
     put(&root, "run/openrc/softlevel", "default");
     let by_openrc =
         by("sudo rc-service irqbalance stop; sudo rc-update del irqbalance", "sudo rc-service irqbalance stop");

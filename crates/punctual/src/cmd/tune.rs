@@ -136,7 +136,10 @@ fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
     let is_systemd = Init::of(root) == Init::Systemd;
     ensure!(
         is_systemd || options.service.is_none(),
-        Usage(format!("this machine runs {}, and --service is for systemd: leave it out", Init::of(root).name()))
+        Usage(format!(
+            "services are started by {} here, and --service is for systemd: leave it out",
+            Init::of(root).name()
+        ))
     );
     if options.persist {
         ensure!(

@@ -157,7 +157,7 @@ fn a_unit_of_systemd_gets_per_cents_as_they_are_given() {
     put("run/openrc/softlevel", "default\n");
     for (option, expected) in [
         ("--persist", "this machine does not run systemd"),
-        ("--service jackd", "this machine runs OpenRC, and --service is for systemd"),
+        ("--service jackd", "services are started by OpenRC here, and --service is for systemd"),
     ] {
         let refused = tune(machine.path(), &format!("--only cpu.governor --yes {option}"));
         assert!(refused.status.code() == Some(64) && text(&refused).contains(expected), "{}", text(&refused));
