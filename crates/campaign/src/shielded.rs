@@ -46,7 +46,7 @@ pub fn judge_interrupts(record: &mut Record, shield: Option<&Shield>) {
     let words: Vec<String> = struck.iter().map(Strikes::in_words).collect();
     let (cpus, list) = (shield.cpus(), shield.cpus().in_words());
     let text = format!("{list} could not be shielded from {}", words.join(", "));
-    let isolation = record.machine.kernel.as_deref().map(Isolation::of_release).unwrap_or_default();
+    let isolation = Isolation::of_record(&record.machine);
     let remedy =
         format!("boot with `{}`, which moves such interrupts, or shield CPUs without them", isolation.arguments(cpus));
     validity::add(record, "shield.struck", text, &remedy);

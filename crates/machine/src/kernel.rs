@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use record::Machine;
+
 use crate::{CpuList, Root, Unreadable, cpus};
 
 /// Limit for the unpacked configuration, bytes, so that a damaged `config.gz` cannot fill the memory.
@@ -238,10 +240,13 @@ impl Default for Isolation {
 }
 
 impl Isolation {
-    /// The arguments of a kernel of this release, if nothing else of it is known.
+    /// The arguments of the kernel of a recorded machine, whose configuration is not known.
     #[must_use]
-    pub fn of_release(release: &str) -> Self {
-        Self::of(Some(release), None)
+    pub fn of_record(machine: &Machine) -> Self {
+        let release = machine.kernel.as_deref();
+        // The file next to it was readable.
+        let is_absent = machine.cpus_nohz_full.is_none() && machine.cpus_isolated.is_some();
+        Self { has_nohz_full: !(is_absent && shows_options(release)), ..Self::of(release, None) }
     }
 
     /// The arguments of the kernel of this machine.
@@ -403,6 +408,23 @@ mod tests {
             limits(&[(release, "6.12.0\n"), (&server(0), "0\n"), config, (runtime, runtime_us)])
         };
         assert!(both("950000\n") && !both("-1\n"), "such a kernel has the old limit, too");
+    }
+
+    #[test]
+    fn a_record_of_a_kernel_without_nohz_full_advises_it_not() {
+        let machine = |kernel: &str, nohz_full: Option<&str>| Machine {
+            kernel: Some(kernel.to_owned()),
+            cpus_isolated: Some(String::new()),
+            cpus_nohz_full: nohz_full.map(str::to_owned),
+            ..Machine::default()
+        };
+        let arguments = |machine: &Machine| Isolation::of_record(machine).arguments(&"3".parse().unwrap());
+        let whole = "isolcpus=managed_irq,domain,3 nohz_full=3 rcu_nocbs=3";
+        assert_eq!(arguments(&machine("6.12.0", Some(""))), whole);
+        assert_eq!(arguments(&machine("6.12.0", None)), whole.replace(" nohz_full=3", ""));
+        assert_eq!(arguments(&machine("4.1.0", None)), "isolcpus=3 nohz_full=3 rcu_nocbs=3");
+        assert_eq!(arguments(&Machine { cpus_isolated: None, ..machine("6.12.0", None) }), whole);
+        assert_eq!(arguments(&Machine::default()), whole);
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl RemedyFacts {
             },
             realtime_kernel: record.machine.preempt.as_deref() == Some("PREEMPT_RT"),
             has_fair_server: record.machine.kernel.as_deref().is_some_and(has_fair_server),
-            isolation: record.machine.kernel.as_deref().map(Isolation::of_release).unwrap_or_default(),
+            isolation: Isolation::of_record(&record.machine),
             hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
             hold_cpu_awake: record.scenario.hold_cpu_awake,
             deep: record.blame.as_ref().is_some_and(is_deep),
