@@ -70,8 +70,10 @@ fn lines(root: &Root) -> Vec<String> {
     if let Some(path) = &of_pi {
         lines.borrow_mut().push(first_line(root, path));
     }
+    let traces = Traces::read(root);
     let is_unused = |path: &String| of_pi.is_some() && ONE_LINE.contains(&&**path) && path.starts_with("boot/");
-    for path in boot_files(root).into_iter().filter(|path| !is_unused(path)) {
+    let is_of_other = |path: &String| readers(path).is_some_and(|readers| !readers.iter().any(|it| traces.allow(*it)));
+    for path in boot_files(root).into_iter().filter(|path| !is_unused(path) && !is_of_other(path)) {
         known_boot_lines(&path, &root.read(&path).unwrap_or_default(), |line| {
             lines.borrow_mut().push(line.to_owned());
             String::new()
@@ -414,6 +416,19 @@ fn boot_files(root: &Root) -> Vec<String> {
         names.map(move |name| format!("{folder}/{name}"))
     });
     single.chain(in_folders).filter(|path| root.exists(path)).collect()
+}
+
+/// The boot loaders that such a file is for; `None` if it is for any.
+fn readers(path: &str) -> Option<&'static [Loader]> {
+    match path {
+        EXTLINUX | EXTLINUX_OPTIONS | "etc/default/u-boot" => Some(&[Loader::Extlinux]),
+        "boot/armbianEnv.txt" | U_ENV => Some(&[Loader::UBoot]),
+        path if path.starts_with(GRUB) => Some(&[Loader::Grub]),
+        path if path.starts_with(BLS_ENTRIES) => Some(&[Loader::Grub, Loader::SystemdBoot]),
+        path if path.contains("/loader/entries/") => Some(&[Loader::SystemdBoot]),
+        path if path.ends_with("/cmdline.txt") => Some(&[Loader::PiFirmware]),
+        _ => None,
+    }
 }
 
 /// The lines of such a file with arguments of the kernel, which are cleaned.

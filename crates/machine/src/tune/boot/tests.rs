@@ -377,6 +377,36 @@ fn files_of_another_boot_loader_are_ignored() {
     assert_eq!(loader(other, "", &[LOADER_CONF, GRUB]), "systemd-boot");
 }
 
+/// The next boot does not read the arguments in the files of another boot loader.
+#[test]
+fn arguments_in_files_of_another_boot_loader_are_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::at(folder.path());
+    let put = |path: &str, text: &str| {
+        fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+        fs::write(root.path(path), text).unwrap();
+    };
+    put("sys/devices/system/cpu/online", "0-3");
+    put("sys/devices/system/cpu/nohz_full", "2-3");
+    put("proc/cmdline", &format!("BOOT_IMAGE=/vmlinuz {ALL}"));
+    put(GRUB, &format!("GRUB_CMDLINE_LINUX_DEFAULT=\"{ALL}\"\n"));
+    let planned = || boot(&root, &"2-3".parse().unwrap());
+    for (path, text) in [
+        ("boot/efi/loader/entries/a.conf", "options isolcpus=1\n"),
+        ("boot/armbianEnv.txt", "extraargs=nohz_full=1\n"),
+        ("boot/uEnv.txt", "cmdline=nohz_full=1\n"),
+        ("boot/cmdline.txt", "isolcpus=1\n"),
+    ] {
+        put(path, text);
+        assert_eq!(planned(), None, "{path}");
+    }
+    put("etc/default/grub.d/a.cfg", "GRUB_CMDLINE_LINUX=\"isolcpus=1\"\n");
+    assert!(planned().is_some());
+    fs::remove_dir_all(root.path("etc/default/grub.d")).unwrap();
+    put("boot/loader/entries/a.conf", "options isolcpus=1\n");
+    assert!(planned().is_some(), "GRUB reads such entries, too");
+}
+
 #[test]
 fn of_a_snapshot_only_the_change_is_printed() {
     let of = |path: &str, text: &str| steps(&[(path, text)]).1.remove(0);
