@@ -542,7 +542,7 @@ fn a_frequency_that_the_kernel_limits_is_the_highest_one() {
     }
 }
 
-/// With isolated CPUs, those are for real-time work.
+/// Isolated CPUs are for real-time work.
 #[test]
 fn the_governor_of_the_isolated_cpus_counts() {
     let (_folder, root) = machine(&[("sys/devices/system/cpu/isolated", "1")]);

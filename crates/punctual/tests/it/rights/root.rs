@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::harness::Scratch;
 
-/// The mounts of this process are others than those of its path without links, which is `/`.
+/// Without links, the path of the root is `/`, which has other mounts.
 #[test]
 fn the_root_of_other_mounts_is_not_taken_for_this_one() {
     let mut other = Command::new("unshare").args(["--mount", "sleep", "60"]).spawn().expect("unshare, of util-linux");
