@@ -358,8 +358,8 @@ impl Between {
         let error_ns = ERRORS * error_ns + resolution_ns as f64;
         let part = |interval_ns: f64| 1.0 - interval_ns / period_ns;
         let (of_grid, of_all) = (part(grid.period_ns), part(tracked.rates.mean_ns()?));
-        let is_shown = of_grid > BETWEEN_GRID || of_all > BETWEEN_ALL;
         let part = of_grid.max(of_all);
+        let is_shown = (of_grid > BETWEEN_GRID || of_all > BETWEEN_ALL) && part * tracked.intervals as f64 >= 1.0;
         (is_shown && part * period_ns > error_ns).then_some(Self { period_ns, part })
     }
 }

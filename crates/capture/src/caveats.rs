@@ -19,6 +19,9 @@ pub(crate) struct FileSummary {
 /// If more than one in so many frames comes again, there is another source of frames.
 const AGAIN_PART: u64 = 4;
 
+/// A stream lasts to the end of the file if at most so many frames of each interface follow.
+const AT_END: u64 = 16;
+
 /// A clock that goes back by more than this was set, ns. A card may deliver its frames in another order, within less.
 const SET_BACK_NS: i64 = 1_000_000;
 
@@ -92,8 +95,9 @@ impl FileSummary {
         let own_ns =
             self.ends.get(interface as usize).copied().flatten().map_or(0, |end| end.after_ns(number, last_ns));
         // The last frames of an interface can be older than the stream's although their timestamps are later, if the clock was
-        // set back.
-        let later = self.ends.iter().flatten().filter(|end| end.number > number);
+        // set back. If the stream's last frame is among the last of the file, the clocks of the interfaces differ.
+        let lasts = self.frames.saturating_sub(number) <= AT_END * self.interfaces.len() as u64;
+        let later = self.ends.iter().flatten().filter(|end| end.number > number && !lasts);
         let others_ns = later.map(|end| end.last_ns.saturating_sub(last_ns)).max().unwrap_or(0).max(own_ns);
         if others_ns > OTHERS_SILENT_NS.max(periods_ns(OTHERS_SILENT_PERIODS)) {
             others_ns.unsigned_abs()

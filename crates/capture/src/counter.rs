@@ -1,5 +1,7 @@
 //! Extends the numbers of protocols to 64 bits. They have different widths and steps, and some start again each second.
 
+use std::cmp::Reverse;
+
 use frames::{Count, MediaTime, Range};
 
 use crate::convert::nearest;
@@ -36,6 +38,8 @@ const ERROR_MAX: f64 = 1.0 / 32.0;
 /// Part of the first intervals that are near the usual one in a stream whose frames are sent one by one, and how near.
 const EVEN: f64 = 0.75;
 const EVEN_NEAR: f64 = 0.5;
+/// The number of packets of a burst can differ from that of others by this part.
+const BURSTS_DIFFER: f64 = 0.1;
 /// If so many frames in a row are each a number of several steps after the one before, that is the new step.
 const OTHER_STEP: u32 = 256;
 /// After a silence of unknown length, a number continues the one before it if it is up to this far ahead, and up to this part
@@ -209,6 +213,10 @@ pub(crate) struct Numbers {
     interval_error: f64,
     /// Ticks of the media clock between two frames of RTP; `None` if they are not the same for most frames.
     ticks: Option<u32>,
+    /// The bursts of RTP that have one time of the media each, such as the packets of a video frame.
+    burst: Option<Burst>,
+    /// The time of the media and the number of the first frame of the present burst.
+    burst_begins: Option<(u32, u64)>,
     /// True if frames are sent one by one, so that the time shows how many passed.
     is_even: bool,
     newest: Option<Newest>,
@@ -220,6 +228,29 @@ pub(crate) struct Numbers {
     other_step: Option<(f64, i64)>,
     /// True if frames were lost where neither the numbers nor the time show how many.
     lost_unknown: bool,
+}
+
+/// Bursts of RTP whose packets have the same time of the media.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Burst {
+    /// Ticks of the media clock from a burst to the next one.
+    ticks: u32,
+    /// Number of packets of the last whole one.
+    packets: f64,
+}
+
+impl Burst {
+    /// The bursts, of which the last one has so many packets; `None` for single packets.
+    fn of(ticks: u32, packets: u64) -> Option<Self> {
+        (packets > 1 && ticks > 0).then_some(Self { ticks, packets: packets as f64 })
+    }
+
+    /// True if so many packets ahead are those of the bursts that the media advanced by, with so many lost.
+    fn explains(self, before: MediaTime, now: MediaTime, ahead: u64) -> bool {
+        let bursts = f64::from(now.timestamp.wrapping_sub(before.timestamp)) / f64::from(self.ticks);
+        let is_whole = (bursts - bursts.round()).abs() <= 0.1;
+        is_whole && (ahead as f64 - bursts * self.packets).abs() <= self.packets * (1.0 + bursts * BURSTS_DIFFER)
+    }
 }
 
 /// The restarts of numbers that are possible before a frame.
@@ -302,18 +333,23 @@ impl Numbers {
         let mut sorted: Vec<u64> = steps.iter().map(|(step, _)| *step).filter(|step| *step > 0).collect();
         sorted.sort_unstable();
         let runs = sorted.chunk_by(|a, b| a == b);
-        let most = runs.max_by_key(|run| run.len())?;
-        let &step = most.first()?;
+        let &usual = runs.max_by_key(|run| (run.len(), Reverse(run[0])))?.first()?;
+        // RTP counts by one (RFC 3550, 5.1), also if most frames are lost.
+        let is_rtp = frames.first()?.0.media.is_some();
+        let step = if is_rtp { 1 } else { usual };
         let is_few = |one: u64| one.is_multiple_of(step) && one <= STEPS_MAX * step;
         let found = sorted.iter().filter(|&&one| is_few(one)).count();
         // A mirror port can repeat each frame.
         let repeated = steps.iter().filter(|(step, _)| *step == 0).count();
-        let is_forward = in_field.is_none_or(|values| step < values / 2);
         let (pairs, repeats) = ((all - 1) as f64, repeated as f64);
+        // Copies that come later have earlier numbers.
+        let backward = in_field.map_or(0, |values| sorted.iter().filter(|&&one| one >= values / 2).count());
+        let is_forward = backward as f64 <= COPIED * (pairs - repeats);
         if !is_forward || repeats > REPEATED * pairs || (found as f64) < COUNTS * (pairs - repeats) {
             return None;
         }
-        let intervals_ns: Vec<i64> = steps.iter().filter(|(one, _)| *one == step).map(|(_, ns)| *ns).collect();
+        let in_one = |ns: i64| ns / (usual / step).cast_signed();
+        let intervals_ns: Vec<i64> = steps.iter().filter(|(one, _)| *one == usual).map(|(_, ns)| in_one(*ns)).collect();
         let interval_ns = usual_mean(&intervals_ns)?.max(1.0);
         // EtherCAT masters use a part of 8 bits. With wider numbers, two restarts after equal times would look like this.
         let used = (range == Range::Bits(8)).then(|| used_values(&frames, step)).flatten();
@@ -333,6 +369,8 @@ impl Numbers {
             interval_ns,
             interval_error: EXACT,
             ticks: ticks(&frames, step),
+            burst: None,
+            burst_begins: None,
             is_even: is_even(&intervals_ns, interval_ns),
             newest: None,
             stride: InARow::default(),
@@ -353,12 +391,29 @@ impl Numbers {
             let crept_ns = newest.base_ns + CREEP * self.interval_ns * (seq - newest.seq) as f64;
             let base_ns = if self.pauses(newest, seq, at_ns) { phase_ns } else { phase_ns.min(crept_ns) };
             self.newest = Some(Newest { value: count.value.into(), seq, at_ns, media: count.media, base_ns });
-            self.follow_stride(seq - newest.seq, at_ns);
+            match count.media {
+                None => self.follow_stride(seq - newest.seq, at_ns),
+                Some(media) if self.ticks.is_none() => self.follow_bursts(media.timestamp, seq),
+                Some(_) => {}
+            }
         }
         Some(Extended { seq, distance: ahead.unsigned_abs() })
     }
 
-    /// Notices a new step of the numbers: so many frames are between the last two.
+    /// Notices a burst of RTP by its time of the media.
+    #[inline]
+    fn follow_bursts(&mut self, timestamp: u32, seq: u64) {
+        match self.burst_begins {
+            Some((last, _)) if last == timestamp => {}
+            Some((last, first)) => {
+                self.burst = Burst::of(timestamp.wrapping_sub(last), seq - first).or(self.burst);
+                self.burst_begins = Some((timestamp, seq));
+            }
+            None => self.burst_begins = Some((timestamp, seq)),
+        }
+    }
+
+    /// Notices a new step of the numbers of other protocols than RTP, which counts by one: so many frames are between the last two.
     #[inline]
     fn follow_stride(&mut self, frames: u64, at_ns: i64) {
         if self.stride.add(frames, at_ns) && frames > 1 {
@@ -377,6 +432,7 @@ impl Numbers {
     fn begin(&mut self, count: Count, at_ns: i64) -> u64 {
         let base_ns = self.phase_ns(FIRST, at_ns);
         self.newest = Some(Newest { value: count.value.into(), seq: FIRST, at_ns, media: count.media, base_ns });
+        self.burst_begins = None;
         FIRST
     }
 
@@ -497,6 +553,10 @@ impl Numbers {
         let apart_max = if self.is_even { SLOTS_APART.max(error) } else { tolerance(ahead) };
         let is_time_of = |frames: f64| (slots - frames).abs() <= apart_max;
         let by_media = self.media_slots(newest, around.media);
+        let is_of_bursts = self.burst.zip(newest.media).zip(around.media);
+        if is_of_bursts.is_some_and(|((burst, before), now)| burst.explains(before, now, ahead)) {
+            return false;
+        }
         let agrees = by_media.is_some_and(|frames| is_time_of(frames) || (frames - ahead as f64).abs() < 1.0);
         !agrees && self.off_time(newest, ahead, at_ns).all(|slots| slots.abs() > apart_max)
     }

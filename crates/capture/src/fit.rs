@@ -93,6 +93,13 @@ impl Grid {
         self.offsets_ns.len().max(1) as u64
     }
 
+    /// The largest time between two frames of a group, or from its last one to the next group, ns.
+    pub(crate) fn idle_ns(&self) -> f64 {
+        let next = self.offsets_ns.iter().cycle().skip(1);
+        let gaps_ns = self.offsets_ns.iter().zip(next).map(|(one, next)| self.period_ns + next - one);
+        gaps_ns.fold(0.0, f64::max)
+    }
+
     /// The time from the first frame of a group to that of the next group, ns.
     #[inline]
     pub(crate) fn group_ns(&self) -> f64 {

@@ -174,7 +174,7 @@ impl Measure {
             numbered_by: NumberedBy::Nothing,
             copies: Copies::default(),
             recent: Recent::default(),
-            spacing: Spacing::new(nominal_ns, grid.frames()),
+            spacing: Spacing::new(nominal_ns, grid.frames(), nearest(grid.idle_ns())),
             sequence: Sequence::new(schedule),
             lateness: if reference.skips_many { lateness.with_one_phase() } else { lateness },
             shaper: reference.idle_slope_bps.map(|bps| {

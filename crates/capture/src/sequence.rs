@@ -481,7 +481,8 @@ impl Sequence {
     /// True if this is the number after the newest one, and less time has passed than that of all numbers.
     #[inline(always)]
     fn is_expected(&self, held: Held) -> bool {
-        self.ahead(held) == 0 && self.schedule.follows_within(self.index(self.next), held.at_ns, SILENCE)
+        let silence = SILENCE.max(self.schedule.uneven as f64 + 2.0);
+        self.ahead(held) == 0 && self.schedule.follows_within(self.index(self.next), held.at_ns, silence)
     }
 
     /// Adds a frame whose number is not expected, or that follows one that is not decided yet.
@@ -657,7 +658,8 @@ impl Sequence {
     #[inline]
     fn lost_in(&self, ahead: u64, room: i64) -> Option<u64> {
         let ahead = ahead.cast_signed();
-        let lost = ahead + 256 * (room - ahead + 128).div_euclid(256).max(0);
+        // The first frame of a group comes after the time of all of its group: the fewest losses that this allows.
+        let lost = ahead + 256 * (room - ahead - self.schedule.uneven + 128).div_euclid(256).max(0);
         (lost > 0 && self.counts_slots(room) && self.is_time_of(lost, room)).then_some(lost.unsigned_abs())
     }
 

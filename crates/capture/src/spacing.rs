@@ -32,10 +32,12 @@ pub(crate) struct Spacing {
 }
 
 impl Spacing {
-    pub(crate) fn new(nominal_ns: u64, group: u64) -> Self {
+    /// For frames with this nominal period, sent in groups of so many, with a pause of `idle_ns` after each group.
+    pub(crate) fn new(nominal_ns: u64, group: u64, idle_ns: i64) -> Self {
+        let quarter_ns = (nominal_ns / 4).cast_signed();
         Self {
             nominal_ns,
-            quarter_ns: (nominal_ns / 4).cast_signed(),
+            quarter_ns: if group > 1 { quarter_ns.min(idle_ns / 2) } else { quarter_ns },
             group,
             last_ns: None,
             original_ns: 0,
