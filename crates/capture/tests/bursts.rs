@@ -10,7 +10,7 @@
 
 mod support;
 
-use capture::analyse;
+use capture::{Options, analyse};
 use record::{Capture, StepKind};
 use support::{LITTLE, OPTIONS, Seen, Talker, datagram, pcap, scatter};
 
@@ -213,4 +213,46 @@ fn frames_that_come_in_groups_although_each_is_due_alone_are_named() {
     let mut talker = Talker::plain(1);
     let pairs = |n: u64| n as i64 / 2 * 125_000 + n as i64 % 2 * 5_000 + scatter(n);
     assert!(!named(&(0..6_000).map(|n| talker.seen(n, pairs(n))).collect::<Vec<_>>()).0);
+}
+
+/// The pause after a picture is longer than half of all numbers, at the mean interval.
+#[test]
+fn pauses_of_avtp_video_are_no_losses() {
+    for (packets, packet_ns) in [(150, 20_000), (160, 60_000), (250, 12_000), (300, 20_000), (480, 41_700)] {
+        let mut talker = Talker::plain(1);
+        let at_ns = |n: u64| (n / packets) as i64 * 40_000_000 + (n % packets) as i64 * packet_ns + scatter(n);
+        let is_lost = |n: &u64| [5 * packets, 7 * packets + 20, 9 * packets - 1].contains(n);
+        let frames: Vec<Seen> = (0..30 * packets)
+            .map(|n| talker.seen(n, at_ns(n)))
+            .zip(0..)
+            .filter(|(_, n)| !is_lost(n))
+            .map(|(seen, _)| seen)
+            .collect();
+        let options = Options { period_ns: Some(40_000_000), ..OPTIONS };
+        let file = pcap(LITTLE, true, 1, &frames);
+        let capture = analyse(|| Ok(&file[..]), "test", &options).unwrap().capture;
+        let counts = (capture.lost, capture.losses, capture.restarts, capture.late, capture.bursts);
+        assert_eq!(counts, (Some(3), Some(3), Some(0), Some(0), Some(0)), "{packets}");
+    }
+}
+
+/// A picture of RTP is lost whole, and the pause between pictures is short.
+#[test]
+fn lost_pictures_are_no_restart() {
+    for (packets, packet_ns) in [(270, 120_000), (500, 72_000), (1_000, 36_000), (4_500, 8_000)] {
+        let at_ns = |n: u64| (n / packets) as i64 * 40_000_000 + (n % packets) as i64 * packet_ns + scatter(n) / 100;
+        let sent = (0..20 * packets).filter(|n| n / packets != 12);
+        let frames: Vec<Seen> = sent.map(|n| rtp(n, (n / packets) as u32 * 3_600, at_ns(n))).collect();
+        let capture = analysed(&frames);
+        assert_eq!((capture.lost, capture.losses, capture.restarts), (Some(packets), Some(1), Some(0)), "{packets}");
+        assert_eq!(capture.bursts, Some(0), "{packets}");
+    }
+}
+
+#[test]
+fn every_second_frame_of_rtp_can_be_lost() {
+    let frames: Vec<Seen> =
+        (0..4_000).step_by(2).map(|n| rtp(n, n as u32 * 48, n as i64 * 1_000_000 + scatter(n))).collect();
+    let capture = analysed(&frames);
+    assert_eq!((capture.lost, capture.restarts, capture.late), (Some(1_999), Some(0), Some(0)));
 }

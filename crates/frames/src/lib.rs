@@ -26,7 +26,7 @@ pub mod payload;
 pub mod protocol;
 pub mod template;
 
-pub use avtp::{Avtp, Crf, Format, nearest_ns, stream_id};
+pub use avtp::{Avtp, CRF, Crf, Format, nearest_ns, stream_id};
 pub use class::Class;
 pub use ethernet::{Mac, Tci, wire_bytes};
 pub use head::{Datagram, Head, Link, Pattern, Way};

@@ -1,6 +1,6 @@
 //! Addresses, ids and formats as text.
 
-use frames::{Format, Mac};
+use frames::{CRF, Format, Mac};
 
 /// Formats a MAC address: `02:00:00:00:00:01`.
 pub fn mac([a, b, c, d, e, f]: Mac) -> String {
@@ -23,6 +23,7 @@ pub fn format(subtype: u8) -> String {
     match Format::of(subtype) {
         Some(Format::Aaf) => "aaf".to_owned(),
         Some(Format::Iec61883) => "61883-6".to_owned(),
+        None if subtype == CRF => "crf".to_owned(),
         None => format!("{subtype:#04x}"),
     }
 }

@@ -2,6 +2,11 @@
 
 /// Number of frames behind the newest one whose arrival is remembered.
 const WINDOW: usize = 1024;
+/// After so many frames, their mean period shows how many were lost at once.
+const KNOWN_AFTER: u64 = 64;
+/// A loss takes the time of its frames within so many slots, and within this part of it.
+const EXACT_SLOTS: f64 = 2.0;
+const EXACT: f64 = 0.01;
 
 /// The state so far. A missing frame counts as lost when a later one arrives, until it arrives itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +17,8 @@ pub struct Numbers {
     first: u64,
     /// Arrival of each of the last [`WINDOW`] numbers, by number modulo that.
     arrived: Box<[bool]>,
+    /// Of 8-bit numbers: the expected number and the time at the first frame, and after the newest one, ns.
+    times: Option<((u64, i64), (u64, i64))>,
     /// Lost frames.
     pub lost: u64,
     /// Runs of consecutive lost frames.
@@ -30,6 +37,7 @@ impl Default for Numbers {
             next: None,
             first: 0,
             arrived: vec![false; WINDOW].into(),
+            times: None,
             lost: 0,
             loss_bursts: 0,
             duplicates: 0,
@@ -74,17 +82,36 @@ impl Numbers {
         }
     }
 
-    /// Adds an 8-bit number, as the 64-bit number nearest to the expected one.
-    pub fn add_short(&mut self, number: u8) {
+    /// Adds an 8-bit number of a frame that arrived at this time, ns: as the 64-bit number nearest to the expected one, or as
+    /// a later one with the same low byte if exactly the time for the frames before it passed.
+    pub fn add_short(&mut self, number: u8, at_ns: i64) {
         // A start far from 0 gives frames before the first one a number too.
         let next = self.expected_or((1 << 32) + u64::from(number));
-        let ahead = number.wrapping_sub(low_byte(next)).cast_signed();
-        self.add(next.saturating_add_signed(ahead.into()));
+        let ahead = number.wrapping_sub(low_byte(next));
+        let lost = self.lost_by_time(ahead, next, at_ns);
+        self.add(lost.map_or(next.saturating_add_signed(ahead.cast_signed().into()), |lost| next.saturating_add(lost)));
+        let (first, newest) = self.times.get_or_insert(((next, at_ns), (next, at_ns)));
+        if self.next > Some(newest.0) {
+            *newest = (self.next.unwrap_or(first.0), at_ns);
+        }
+    }
+
+    /// The number of frames lost before one whose 8-bit number is so far ahead: at least 128, for exactly the time that
+    /// passed. `None` if another time did.
+    fn lost_by_time(&self, ahead: u8, next: u64, at_ns: i64) -> Option<u64> {
+        let (first, newest) = self.times.filter(|(first, newest)| ahead > 0 && newest.0 - first.0 >= KNOWN_AFTER)?;
+        let period_ns = (newest.1.saturating_sub(first.1)) as f64 / (newest.0 - first.0) as f64;
+        let slots = at_ns.saturating_sub(newest.1) as f64 / period_ns - 1.0 - (next - newest.0) as f64;
+        let times = ((slots - f64::from(ahead)) / 256.0).round().clamp(0.0, 1e9);
+        let lost = f64::from(ahead) + 256.0 * times;
+        let is_exact = (slots - lost).abs() <= EXACT_SLOTS + EXACT * lost;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number, limited above")]
+        (is_exact && lost >= 128.0).then_some(lost as u64)
     }
 
     /// Restarts with another talker: its first number is the expected one.
     pub fn restart(&mut self) {
-        self.next = None;
+        (self.next, self.times) = (None, None);
         self.arrived.fill(false);
     }
 
@@ -195,8 +222,8 @@ mod tests {
     #[test]
     fn short_numbers_wrap_around() {
         let mut numbers = Numbers::default();
-        (250..600_u64).filter(|n| ![300, 301, 511].contains(n)).for_each(|n| numbers.add_short(low_byte(n)));
-        numbers.add_short(low_byte(511));
+        (250..600_u64).filter(|n| ![300, 301, 511].contains(n)).for_each(|n| numbers.add_short(low_byte(n), 0));
+        numbers.add_short(low_byte(511), 0);
         assert_eq!((numbers.lost, numbers.loss_bursts, numbers.reordered), (2, 1, 1));
     }
 
@@ -229,7 +256,7 @@ mod tests {
             for short in [false, true] {
                 let mut numbers = Numbers::from_zero();
                 for &(_, number) in &sent {
-                    if short { numbers.add_short(low_byte(number)) } else { numbers.add(number) }
+                    if short { numbers.add_short(low_byte(number), 0) } else { numbers.add(number) }
                 }
                 if short && sent.first().is_none_or(|&(_, number)| number > 100) {
                     continue;
@@ -240,5 +267,31 @@ mod tests {
                 prop_assert_eq!(numbers.loss_bursts, changes.chunk_by(|a, b| (*a == 0) == (*b == 0)).filter(|run| run[0] == 0).count() as u64);
             }
         }
+    }
+
+    #[test]
+    fn the_time_shows_more_losses_than_half_of_the_short_numbers() {
+        const PERIOD_NS: u64 = 1_000_000;
+        for lost in [1, 127, 128, 150, 200, 255, 300, 511, 1_000] {
+            let mut numbers = Numbers::default();
+            let at_ns = |n: u64| (n * PERIOD_NS + n * 7_919 % 40_000).cast_signed();
+            let frames = (0..500).chain(500 + lost..1_000 + lost);
+            frames.for_each(|n| numbers.add_short(low_byte(n), at_ns(n)));
+            let counts = (numbers.lost, numbers.loss_bursts, numbers.duplicates, numbers.reordered);
+            assert_eq!(counts, (lost, 1, 0, 0), "{lost}");
+        }
+    }
+
+    #[test]
+    fn late_frames_with_short_numbers_are_no_losses() {
+        // A frame overtaken by 100 others, a copy of one 20 frames ago, and a stall whose frames come at once.
+        let order =
+            (0..351).filter(|n| *n != 250).chain([250]).chain(351..400).chain([380]).chain(400..900).chain([895]);
+        let mut numbers = Numbers::default();
+        for (slot, n) in (0..).zip(order) {
+            let slot = if (500..700).contains(&slot) { 700 } else { slot };
+            numbers.add_short(low_byte(n), slot * 1_000_000);
+        }
+        assert_eq!((numbers.lost, numbers.duplicates, numbers.reordered), (0, 2, 1));
     }
 }

@@ -1,6 +1,6 @@
 //! Counting of received frames in order of arrival, without a socket.
 
-use frames::{Avtp, Format, Mac, Payload, Tci, nearest_ns};
+use frames::{Avtp, CRF, Format, Mac, Payload, Tci, nearest_ns};
 use record::{
     ClockRelation, ClockTie, DelayVariation, Histogram, MarginTally, Maxima, MediaClock, MediaFrame, OneWay,
     ReceivedStream, StreamIdentity,
@@ -113,7 +113,7 @@ impl Sibling {
                 }
                 self.numbers.add(probe.seq);
             }
-            None => self.numbers.add_short(now.avtp.sequence),
+            None => self.numbers.add_short(now.avtp.sequence, now.arrived_ns()),
         }
     }
 
@@ -189,7 +189,7 @@ impl Tracker {
         let first = *self.first.get_or_insert(*arrival);
         let last = self.last.replace(*arrival);
         self.listener.frames += 1;
-        self.listener.wrong_tag += u64::from(arrival.tci.is_none() || arrival.tci != first.tci);
+        self.listener.wrong_tag += u64::from(arrival.tci != first.tci);
         if let Some(last) = last {
             self.count_interval(&last, arrival, first.read_ns);
         }
@@ -248,7 +248,7 @@ impl Tracker {
                 }
                 self.numbers.add(probe.seq);
             }
-            None => self.numbers.add_short(now.avtp.sequence),
+            None => self.numbers.add_short(now.avtp.sequence, now.arrived_ns()),
         }
     }
 
@@ -256,9 +256,11 @@ impl Tracker {
         let (counters, avtp) = (&mut self.listener.counters, &now.avtp);
         counters.frames_rx += 1;
         counters.timestamp_uncertain += u64::from(avtp.timestamp_uncertain);
-        counters.timestamp_valid += u64::from(avtp.timestamp.is_some());
-        counters.timestamp_not_valid += u64::from(avtp.timestamp.is_none());
-        counters.unsupported_format += u64::from(Format::of(avtp.subtype).is_none());
+        // Each frame of a clock reference has timestamps, and no bit for it.
+        let (is_crf, has_timestamp) = (avtp.subtype == CRF, avtp.timestamp.is_some());
+        counters.timestamp_valid += u64::from(has_timestamp || is_crf);
+        counters.timestamp_not_valid += u64::from(!has_timestamp && !is_crf);
+        counters.unsupported_format += u64::from(Format::of(avtp.subtype).is_none() && !is_crf);
         if let Some(Arrival { avtp: before, .. }) = last {
             counters.seq_num_mismatch += u64::from(avtp.sequence != before.sequence.wrapping_add(1));
             counters.media_reset += u64::from(avtp.media_restart != before.media_restart);

@@ -188,7 +188,9 @@ fn of_series(series: &Series) -> Spans {
 }
 
 fn intervals(capture: &Capture) -> Spans {
-    let percentile = |percent: f64| exact_percentile(&capture.spacing, percent, capture.max_gap_ns);
+    // The precision of a large negative interval can be below the smallest one.
+    let percentile =
+        |percent: f64| exact_percentile(&capture.spacing, percent, capture.max_gap_ns).max(capture.min_gap_ns);
     let percentiles = [50.0, 99.0, 99.9].map(percentile);
     row("interval", capture.spacing.total(), capture.min_gap_ns, percentiles, capture.max_gap_ns)
 }

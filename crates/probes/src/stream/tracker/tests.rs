@@ -211,6 +211,16 @@ fn compares_tags_and_headers_with_earlier_frames() {
     let counters = result.counters;
     assert_eq!((counters.media_reset, counters.timestamp_uncertain), (2, 1));
     assert_eq!((counters.unsupported_format, counters.timestamp_not_valid), (1, 1));
+    let tagged_later = tracked(expected(), [Arrival { tci: None, ..arrival(0) }, untagged, arrival(2)]);
+    assert_eq!(tagged_later.wrong_tag, 1);
+}
+
+#[test]
+fn frames_of_a_clock_reference_have_timestamps() {
+    let crf =
+        |n| Arrival { avtp: Avtp { subtype: CRF, timestamp: None, ..arrival(n).avtp }, probe: None, ..arrival(n) };
+    let counters = tracked(expected(), [crf(0), crf(1)]).counters;
+    assert_eq!((counters.timestamp_valid, counters.timestamp_not_valid, counters.unsupported_format), (2, 0, 0));
 }
 
 #[test]
