@@ -417,6 +417,17 @@ fn frequency_limit(context: &CheckContext) -> Finding {
             _ => unknown(ID, "frequency limit not readable", context.evidence(&path)),
         };
     };
+    // The limit of all CPUs is in no file of a single one (Documentation/admin-guide/pm/intel_pstate.rst).
+    const PERCENT: &str = "sys/devices/system/cpu/intel_pstate/max_perf_pct";
+    if let Some(percent) = context.root.number::<u64>(PERCENT).filter(|percent| *percent < 100) {
+        return warn(
+            ID,
+            format!("all CPUs limited to {percent} % of their highest performance"),
+            context.evidence(PERCENT),
+        )
+        .because("Everything on the CPU takes longer.", format!("echo 100 | sudo tee /{PERCENT}"))
+        .until_boot();
+    }
     let mhz = |khz: u64| khz / 1000;
     let (path, best) = (file(first, "scaling_max_freq"), file(first, "cpuinfo_max_freq"));
     let read = format!("{}, {}", evidence(&path, &max.to_string()), evidence(&best, &able.to_string()));

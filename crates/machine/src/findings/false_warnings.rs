@@ -1159,3 +1159,63 @@ fn the_interrupt_of_virtualisation_on_arm_is_not_moved() {
     let plan = tune::plan(&root, &Need { only: vec!["irq.affinity"], ..Need::default() }).unwrap();
     assert!(plan.changes.is_empty(), "{plan:?}");
 }
+
+/// The limits of intel_pstate hold for all CPUs, and are in no file of a single one.
+#[test]
+fn a_limit_of_the_frequency_driver_is_found() {
+    let (_folder, root) = machine(&[]);
+    for cpu in 0..2 {
+        for file in ["scaling_max_freq", "cpuinfo_max_freq"] {
+            put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}"), "3000000");
+        }
+    }
+    let found = |percent: &str| {
+        put(&root, "sys/devices/system/cpu/intel_pstate/max_perf_pct", percent);
+        finding(&root, "cpu.frequency_limit").state
+    };
+    assert_eq!((found("100"), found("60")), (FindingState::Ok, FindingState::Warn));
+}
+
+#[test]
+fn checks_of_memory_by_a_kernel_argument_are_found() {
+    let (_folder, root) = machine(&[("proc/sys/kernel/osrelease", "6.12.0")]);
+    put(&root, "boot/config-6.12.0", "CONFIG_SLUB_DEBUG=y\nCONFIG_DEBUG_KMEMLEAK_DEFAULT_OFF=y\n");
+    let found = |arguments: &str| {
+        put(&root, "proc/cmdline", arguments);
+        finding(&root, "kernel.debug_options").state
+    };
+    for none in ["quiet", "slub_debug=-", "slub_debug=-,kmalloc-64", "debug_pagealloc=off", "kmemleak=on"] {
+        assert_eq!(found(none), FindingState::Ok, "{none}");
+    }
+    for some in ["slub_debug", "slub_debug=FZPU", "slab_debug=F", "debug_pagealloc=on"] {
+        assert_eq!(found(some), FindingState::Warn, "{some}");
+    }
+}
+
+/// Few hypervisors tell their guests how much time they took.
+#[test]
+fn no_stolen_time_is_unknown_where_none_is_reported() {
+    let (_folder, root) = machine(&[("proc/cpuinfo", "flags : hypervisor\n")]);
+    let found = |vendor: &str, steal: u64| {
+        put(&root, "sys/class/dmi/id/sys_vendor", vendor);
+        put(&root, "proc/stat", &format!("cpu  1 1 1 100000 0 0 0 {steal} 0 0\n"));
+        finding(&root, "machine.steal").state
+    };
+    assert_eq!((found("innotek GmbH", 0), found("innotek GmbH", 50_000)), (FindingState::Unknown, FindingState::Warn));
+    assert_eq!((found("VMware, Inc.", 0), found("Amazon EC2", 0)), (FindingState::Ok, FindingState::Ok));
+}
+
+/// A container has its own `/dev`.
+#[test]
+fn limits_of_programs_are_unknown_in_a_container() {
+    let (_folder, root) = machine(&[
+        ("sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us", "0"),
+        ("sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us", "0"),
+        ("proc/asound/cards", " 0 [PCH]: HDA-Intel - HDA Intel PCH\n"),
+    ]);
+    let found = || ["cpu.latency_request", "sound.latency_request"].map(|id| finding(&root, id).state);
+    assert_eq!(found(), [FindingState::Ok, FindingState::NotApplicable]);
+    put(&root, "run/.containerenv", "");
+    put(&root, "proc/1/environ", "container=podman\0");
+    assert_eq!(found(), [FindingState::Unknown, FindingState::Unknown]);
+}

@@ -393,6 +393,18 @@ const DEBUG_OPTIONS: [&str; 16] = [
 /// Options that make each lock or memory access several times slower.
 const SLOWEST: [&str; 5] = ["PROVE_LOCKING", "LOCKDEP", "KASAN", "KCSAN", "KMSAN"];
 
+/// The kernel argument that switches on checks of memory (Documentation/admin-guide/kernel-parameters.txt), with its value.
+fn debug_argument<'a>(context: &'a CheckContext) -> Option<(&'static str, &'a str)> {
+    let argument = |name: &'static str| Some((name, context.boot_argument(name)?));
+    // `slub_debug=-` switches them off.
+    let of_slabs =
+        ["slab_debug", "slub_debug"].into_iter().filter_map(argument).find(|(_, value)| !value.starts_with('-'));
+    let on = |name, wanted: &str| argument(name).filter(|(_, value)| *value == wanted);
+    of_slabs.or_else(|| on("debug_pagealloc", "on")).or_else(|| {
+        on("kmemleak", "on").filter(|_| context.config().is_some_and(|config| config.has("DEBUG_KMEMLEAK")))
+    })
+}
+
 fn debug_options(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.debug_options";
     if context.machine.evl.is_some() {
@@ -405,7 +417,16 @@ fn debug_options(context: &CheckContext) -> Finding {
     let Some(config) = context.config() else { return no_config(context, ID) };
     let set: Vec<&str> = DEBUG_OPTIONS.into_iter().filter(|option| config.has(option)).collect();
     if set.is_empty() {
-        return ok(ID, "no debug options that cost time", config.evidence(&["LOCKDEP", "KASAN"]));
+        let Some((name, value)) = debug_argument(context) else {
+            return ok(ID, "no debug options that cost time", config.evidence(&["LOCKDEP", "KASAN"]));
+        };
+        let argument = if value.is_empty() { name.to_owned() } else { format!("{name}={value}") };
+        return warn(ID, format!("kernel argument {argument} checks memory"), context.evidence("proc/cmdline"))
+            .because(
+                "The kernel then checks each allocation, which takes microseconds.",
+                format!("remove the kernel argument `{argument}`"),
+            )
+            .permanent();
     }
     let slow = set.iter().any(|option| SLOWEST.contains(option));
     let options: String = set.iter().map(|option| format!(" --disable {option}")).collect();

@@ -2,7 +2,7 @@
 
 use record::Finding;
 
-use super::{CheckContext, Explain, evidence, not_applicable, ok, unknown, warn};
+use super::{CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
 use crate::{CpuList, Root, Unreadable, facts::latency_limit, journal::Setter, tasks};
 
 pub(super) const ID: &str = "cpu.latency_request";
@@ -67,6 +67,10 @@ fn of_single_cpus(context: &CheckContext) -> Finding {
         };
     };
     let read_first = evidence(&file(*first), value);
+    if value == "0" && context.in_container() && !context.root.exists(DEVICE) {
+        let title = "no latency limit for single CPUs; that of programs is not visible in this container";
+        return unknown(ID, title, format!("{read_first}, {}", without(DEVICE, Unreadable::Absent)));
+    }
     if value == "0" {
         return ok(ID, "no latency limit for any CPU", read_first);
     }

@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
-use crate::{interrupts::DeviceInterrupt, tasks::Scheduled};
+use crate::{Unreadable, interrupts::DeviceInterrupt, tasks::Scheduled};
 
 const CARDS: &str = "proc/asound/cards";
 
@@ -39,7 +39,7 @@ fn no_card(context: &CheckContext, id: &str) -> Option<Finding> {
     match crate::sound::cards_text(context.root) {
         Ok(cards) if !cards.contains("no soundcards") => None,
         Ok(cards) => Some(not_applicable(id, "no sound card", evidence(CARDS, &cards))),
-        Err(crate::Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
+        Err(Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
             Some(not_applicable(id, "no sound card", context.evidence(CARDS)))
         }
         Err(why) => Some(unknown(id, "sound cards not readable", without(CARDS, why))),
@@ -76,6 +76,10 @@ fn latency_device(context: &CheckContext) -> Finding {
     const PATH: &str = "dev/cpu_dma_latency";
     if let Some(finding) = no_card(context, ID) {
         return finding;
+    }
+    if !context.root.exists(PATH) && context.in_container() {
+        let title = "the limit for idle states that programs can set is not visible in this container";
+        return unknown(ID, title, without(PATH, Unreadable::Absent));
     }
     if !context.root.exists(PATH) {
         let title = "this kernel has no limit for idle states that programs can set";
