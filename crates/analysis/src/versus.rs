@@ -181,9 +181,17 @@ fn share(part: u64, whole: u64) -> Option<(f64, f64, f64)> {
 
 /// The order of all rounds in time.
 fn order(a: &Records, b: &Records) -> RoundOrder {
-    let (Some(ours), Some(theirs)) = (a.starts(), b.starts()) else { return RoundOrder::Unknown };
-    if a.host() != b.host() || a.host().is_none() {
+    let is_same_host = a.host().is_some() && a.host() == b.host();
+    let is_imported = a.is_imported() || b.is_imported();
+    // A file that does not name its machine can be of the same one.
+    let can_be_same_host = is_same_host || is_imported && !(a.has_hosts() && b.has_hosts());
+    if !can_be_same_host {
         return RoundOrder::Unknown;
+    }
+    let (Some(ours), Some(theirs)) = (a.starts(), b.starts()) else { return untimed(is_imported) };
+    // A local time has no place among times of UTC.
+    if ours.first().map(|at| at.len()) != theirs.first().map(|at| at.len()) {
+        return untimed(is_imported);
     }
     let mut all: Vec<(&str, bool)> =
         ours.iter().map(|at| (*at, true)).chain(theirs.iter().map(|at| (*at, false))).collect();
@@ -195,6 +203,11 @@ fn order(a: &Records, b: &Records) -> RoundOrder {
         _ if in_pairs => RoundOrder::Alternating,
         _ => RoundOrder::Mixed,
     }
+}
+
+/// The order of rounds whose times are unknown, as in files of other tools.
+fn untimed(is_imported: bool) -> RoundOrder {
+    if is_imported { RoundOrder::Untimed } else { RoundOrder::Unknown }
 }
 
 /// True if the figure of these groups is judged.
@@ -335,7 +348,9 @@ fn time_order(order: RoundOrder, a: &Group, b: &Group, ours: usize, theirs: usiz
     let is_whole = ours == a.rounds.len() && theirs == b.rounds.len();
     match order {
         RoundOrder::Alternating if is_whole && ours == theirs => Order::Pairs,
+        // Without times, the sides may have been measured one after the other.
         RoundOrder::OneAfterTheOther if is_whole => Order::Drifting,
+        RoundOrder::Untimed => Order::Drifting,
         RoundOrder::Unknown | RoundOrder::Mixed | RoundOrder::Alternating | RoundOrder::OneAfterTheOther => Order::Any,
     }
 }
@@ -498,6 +513,71 @@ mod tests {
             let expected = if is_judged { Change::NoDifference } else { Change::NotComparable };
             assert_eq!(found.change, expected, "{a:?} {b:?}");
         }
+    }
+
+    /// The order of rounds with these starts, of other tools if so, each side on one machine.
+    fn order_of(a: [&[&str]; 2], b: [&[&str]; 2], is_imported: bool) -> RoundOrder {
+        let side = |[starts, hosts]: [&[&str]; 2]| {
+            let mut side = Records::default();
+            for (at, host) in starts.iter().zip(hosts.iter().cycle()) {
+                let mut record = record::Record {
+                    started_at: (*at).to_owned(),
+                    state: record::State::Complete,
+                    validity: record::Validity { valid: true, ..record::Validity::default() },
+                    ..record::Record::default()
+                };
+                record.machine.hostname = (!host.is_empty()).then(|| (*host).to_owned());
+                let figures = vec![Figures { max_ns: Some(5_000), ..Figures::default() }];
+                record.published = is_imported.then(|| record::Published { figures, ..record::Published::default() });
+                side.add((*at).to_owned(), &record);
+            }
+            side
+        };
+        order(&side(a), &side(b))
+    }
+
+    #[test]
+    fn files_without_times_are_judged_as_one_side_after_the_other() {
+        let (utc, later) =
+            (["2026-11-21T03:00:01Z", "2026-11-21T03:02:01Z"], ["2026-11-21T03:04:01Z", "2026-11-21T03:06:01Z"]);
+        let (local, later_local) =
+            (["2021-12-22T10:55:45", "2021-12-22T10:56:45"], ["2021-12-22T10:57:45", "2021-12-22T10:58:45"]);
+        let not_ordered = ["Sat, 21 Nov 2026 03:00:01 +0000", ""];
+        use RoundOrder::{OneAfterTheOther, Unknown, Untimed};
+        for (a, b, hosts, is_imported, expected) in [
+            (utc, later, ["x", "x"], false, OneAfterTheOther),
+            (utc, later, ["x", "x"], true, OneAfterTheOther),
+            (local, later_local, ["x", "x"], true, OneAfterTheOther),
+            (utc, later_local, ["x", "x"], true, Untimed),
+            (not_ordered, not_ordered, ["x", "x"], true, Untimed),
+            (utc, not_ordered, ["x", "x"], true, Untimed),
+            // Nobody knows the machines of latmus.
+            (local, later_local, ["", ""], true, OneAfterTheOther),
+            (not_ordered, not_ordered, ["", "x"], true, Untimed),
+            // Two machines do not drift together.
+            (utc, later, ["x", "y"], true, Unknown),
+            (not_ordered, not_ordered, ["x", "y"], true, Unknown),
+            (utc, later, ["x", "y"], false, Unknown),
+            (utc, later, ["", ""], false, Unknown),
+            (not_ordered, not_ordered, ["x", "x"], false, Unknown),
+        ] {
+            let found = order_of([&a, &hosts[..1]], [&b, &hosts[1..]], is_imported);
+            assert_eq!(found, expected, "{a:?} {b:?} {hosts:?} {is_imported}");
+        }
+    }
+
+    #[test]
+    fn a_drift_of_rounds_without_times_is_no_difference() {
+        let side = |from: i64, host: &str| {
+            let mut side = rounds("", &[0; 10]);
+            side.hosts = [Some(host.to_owned())].into();
+            for (round, at) in side.groups[0].rounds.iter_mut().zip(from..) {
+                round.values.insert(Measure::Max, 5_000.5 + 200.0 * at as f64);
+            }
+            side
+        };
+        let change = |host: &str| versus(&side(0, "x"), &side(10, host), 0.2).groups[0].effects[&Measure::Max].change;
+        assert_eq!((change("x"), change("y")), (Change::NoDifference, Change::Worse));
     }
 
     #[test]

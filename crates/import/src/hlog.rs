@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::read::ZlibDecoder;
 use record::{Figures, Histogram, Machine};
 
-use crate::{Format, Imported, Mistake, OWN, Unit, caveat, cells::Cells, cells::to_ns};
+use crate::{Format, Imported, Mistake, OWN, Unit, caveat, cells::Cells, cells::to_ns, date};
 
 /// The format.
 pub struct Intervals;
@@ -75,8 +75,14 @@ fn comment(comment: &str, imported: &mut Imported) {
         version.clone_into(&mut imported.version);
         probe.clone_into(&mut imported.command);
         imported.machine = Machine { hostname: (!host.is_empty()).then(|| host.to_owned()), ..Machine::default() };
-    } else if let Some((_, started_at)) = comment.strip_prefix("StartTime: ").and_then(|rest| rest.split_once("), ")) {
-        started_at.clone_into(&mut imported.started_at);
+    } else if let Some((seconds, started_at)) =
+        comment.strip_prefix("StartTime: ").and_then(|rest| rest.split_once(" (seconds since epoch), "))
+    {
+        // Java writes a date whose time zone only people know.
+        let of_epoch = seconds.trim().parse().ok().and_then(date::of_epoch);
+        let started_at = started_at.to_owned();
+        imported.started_at =
+            if date::timestamp(&started_at).is_some() { started_at } else { of_epoch.unwrap_or(started_at) };
     } else if let Some(text) = comment.strip_prefix("Verdict: ") {
         imported.caveats.push(caveat("verdict", format!("the verdict of the run was {text}")));
     } else if let Some(text) = comment.strip_prefix("Caveat: ") {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cells` | printed histograms, and the figures that follow from them |
 //! | `command` | options in the command line of a tool |
+//! | `date` | dates as tools write them |
 //! | `text` | the text of a file, also of packed ones and those of Windows |
 //! | `log` | logs with a line for each sample, of any length |
 //! | all others | a format each, named after its tool |
@@ -15,6 +16,7 @@ mod columns;
 mod command;
 mod console;
 mod cyclictest;
+mod date;
 mod hgrm;
 mod hlog;
 mod hwlatdetect;
@@ -379,7 +381,8 @@ pub fn to_record(imported: Imported, path: &Path) -> Record {
         schema: SCHEMA.to_owned(),
         tool: Tool { name: tool, version },
         state: State::Complete,
-        started_at,
+        // Comparisons need the order of the runs in time.
+        started_at: date::in_order(&started_at).unwrap_or(started_at),
         scenario: Scenario { probe, ..Scenario::default() },
         machine,
         validity: Validity { valid: false, reasons: vec![reason] },

@@ -5,6 +5,7 @@ use record::{Figures, Machine, grouped};
 use crate::{
     Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, to_ns},
+    date,
 };
 
 /// The format.
@@ -24,7 +25,7 @@ impl Format for Cyclic {
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported { tool: "stress-ng".to_owned(), ..Imported::default() };
         if is_yaml(text) {
-            (imported.version, imported.machine) = system_info(text);
+            (imported.version, imported.started_at, imported.machine) = system_info(text);
         }
         let mut blocks: Vec<Block> = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -66,8 +67,8 @@ fn is_yaml(text: &str) -> bool {
     text.contains("stress-ng-version:") && text.contains("stressor: cyclic")
 }
 
-/// The version and the machine in the YAML.
-fn system_info(text: &str) -> (String, Machine) {
+/// The version, the start and the machine in the YAML.
+fn system_info(text: &str) -> (String, String, Machine) {
     let of = |name: &str| {
         let lines = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
         let values = lines.map(|value| value.trim().trim_matches(['\'', '"'])).filter(|value| !value.is_empty());
@@ -80,7 +81,8 @@ fn system_info(text: &str) -> (String, Machine) {
         arch: of("machine"),
         ..Machine::default()
     };
-    (of("stress-ng-version").unwrap_or_default(), machine)
+    let started_at = of("epoch-secs").and_then(|seconds| seconds.parse().ok()).and_then(date::of_epoch);
+    (of("stress-ng-version").unwrap_or_default(), started_at.unwrap_or_default(), machine)
 }
 
 /// The results of one instance.

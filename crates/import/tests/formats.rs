@@ -73,6 +73,22 @@ fn short(figures: &Figures) -> (Option<u64>, Option<i64>, Option<i64>) {
 }
 
 #[test]
+fn the_start_is_a_time_that_comparisons_can_order() {
+    let started_at = |text: &str| of(text).unwrap().started_at;
+    assert_eq!(started_at(&text_of("cyclictest-2.4.json")), "2026-11-21T03:17:01Z");
+    let latmus = "# test started on: Wed Dec 22 10:55:45 2021\n# sampling period: 250 microseconds\n# context: user\n\
+                  # sample count: 2\n1 2\n";
+    assert_eq!(started_at(latmus), "2021-12-22T10:55:45", "the time zone is not in the file");
+    let log = text_of("hdrhistogram-python.hlog").replace(
+        "#[Histogram log format",
+        "#[StartTime: 1441812279.474 (seconds since epoch), Wed Sep 09 08:24:39 PDT 2015]\n#[Histogram log format",
+    );
+    assert_eq!(started_at(&log), "2015-09-09T15:24:39.474Z");
+    let yaml = "---\nsystem-info:\n      stress-ng-version: 0.15.06\n      epoch-secs: 1441812279\nmetrics:\n    - stressor: cyclic\n";
+    assert_eq!(started_at(&(text_of("stress-ng-0.15-cyclic.txt") + yaml)), "2015-09-09T15:24:39Z");
+}
+
+#[test]
 fn text_and_json_of_one_run_of_cyclictest_agree() {
     let (text, json) = (imported("cyclictest-2.4-hist.txt"), imported("cyclictest-2.4.json"));
     for record in [&text, &json] {

@@ -140,6 +140,12 @@ pub(crate) fn notes(versus: &Versus) -> Vec<String> {
              differences well beyond the drift within a side are judged; alternate the sides to see smaller ones."
                 .to_owned()
         }),
+        (versus.order == RoundOrder::Untimed && is_judged).then(|| {
+            "Some files do not say when they were measured, so a drift of the machine may look like a difference. Only differences \
+             well beyond the drift within a side, in the order of its files, are judged; alternate the sides and use files with \
+             dates, such as those of cyclictest --json, to see smaller ones."
+                .to_owned()
+        }),
         (versus.order == RoundOrder::Alternating && is_judged).then(|| {
             "The sides alternate, so each round of B is compared with its neighbour of A: B / A is the median of the means of two \
              such ratios, which a few bad rounds change more than A and B."

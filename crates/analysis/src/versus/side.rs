@@ -14,6 +14,8 @@ use crate::{compare, duration::format_unsigned_ns};
 pub const PERCENTILES: [f64; 7] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
 /// A second, ns.
 const SECOND_NS: u64 = 1_000_000_000;
+/// The digits of a time of RFC 3339 without its zone.
+const TIME: &str = "0000-00-00T00:00:00";
 /// A condition that a record does not contain.
 const UNKNOWN: &str = "unknown";
 
@@ -127,11 +129,21 @@ impl Records {
         self.side.records.is_empty()
     }
 
-    /// When the records started, if all times can be compared as text.
+    /// When the records started, if all times can be compared as text: all in UTC, or all in a local time.
     pub(super) fn starts(&self) -> Option<Vec<&str>> {
         let length = self.starts.first()?.len();
-        let is_utc = |at: &String| at.len() == length && at.ends_with('Z');
-        self.starts.iter().all(is_utc).then(|| self.starts.iter().map(String::as_str).collect())
+        let is_time = |at: &String| at.len() == length && at.contains('T');
+        self.starts.iter().all(is_time).then(|| self.starts.iter().map(String::as_str).collect())
+    }
+
+    /// True if a record is one of another tool.
+    pub(super) fn is_imported(&self) -> bool {
+        self.groups.iter().any(|group| group.is_published)
+    }
+
+    /// True if all records name their machine.
+    pub(super) fn has_hosts(&self) -> bool {
+        self.hosts.iter().all(Option::is_some)
     }
 
     /// The host name, if there is only one.
@@ -228,11 +240,17 @@ fn of_conditions(figures: &Figures) -> Figures {
     }
 }
 
-/// A time in UTC with nine digits of its second, whose order as text is that of time: RFC 3339 leaves zeros at the end out.
+/// A time in UTC, or a local one without a zone, with nine digits of its second. Its order as text is that of time: RFC 3339
+/// leaves zeros at the end out. Empty if the text is none.
 fn in_order(at: &str) -> String {
-    let Some(utc) = at.strip_suffix('Z') else { return at.to_owned() };
-    let (second, fraction) = utc.split_once('.').unwrap_or((utc, ""));
-    format!("{second}.{fraction:0<9}Z")
+    let (time, zone) = at.strip_suffix('Z').map_or((at, ""), |time| (time, "Z"));
+    let (second, fraction) = time.split_once('.').unwrap_or((time, ""));
+    let is_time = |second: &str| {
+        let shape = |(letter, of): (char, char)| if of == '0' { letter.is_ascii_digit() } else { letter == of };
+        second.len() == TIME.len() && second.chars().zip(TIME.chars()).all(shape)
+    };
+    let is_fraction = fraction.len() <= 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    if is_time(second) && is_fraction { format!("{second}.{fraction:0<9}{zone}") } else { String::new() }
 }
 
 /// The conditions of a record that its groups do not have.
@@ -352,5 +370,20 @@ mod tests {
         assert!(starts.is_sorted(), "{starts:?}");
         side.add(String::new(), &measured("2021-12-22"));
         assert_eq!(side.starts(), None);
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_ordered_is_none() {
+        assert_eq!(in_order("2021-12-22T10:55:45.5"), "2021-12-22T10:55:45.500000000");
+        for at in [
+            "",
+            "Z",
+            "2021-12-22",
+            "Sat, 21 Nov 2026 03:00:01 +0000",
+            "2026-11-27T13:23:18+01:00",
+            "2026-11-27 13:23:18Z",
+        ] {
+            assert_eq!(in_order(at), "", "{at}");
+        }
     }
 }

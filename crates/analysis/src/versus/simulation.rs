@@ -16,6 +16,8 @@ enum Runs {
     Abba,
     /// A A A A B B B B.
     OneAfterTheOther,
+    /// The same, in files of another tool that do not say when.
+    Untimed,
 }
 
 /// Measures so many rounds of each side. B has the machine's first change.
@@ -24,13 +26,14 @@ fn measured(machine: &mut Machine, rounds: u32, runs: Runs) -> (Records, Records
     for run in 0..2 * rounds {
         let is_b = match runs {
             Runs::Abba => matches!(run % 4, 1 | 2),
-            Runs::OneAfterTheOther => run >= rounds,
+            Runs::OneAfterTheOther | Runs::Untimed => run >= rounds,
         };
         let largest = machine.measure(if is_b { &[0] } else { &[] });
         let values = [(Measure::P99, 200), (Measure::P999, 20), (Measure::P9999, 2), (Measure::Max, 0)];
         let at = format!("2026-01-01T00:{run:04}Z");
         let side = if is_b { &mut b } else { &mut a };
-        side.starts.push(at.clone());
+        side.starts.push(if matches!(runs, Runs::Untimed) { String::new() } else { at.clone() });
+        side.groups[0].is_published = matches!(runs, Runs::Untimed);
         let values = values.into_iter().map(|(measure, rank)| (measure, largest[rank])).collect();
         side.groups[0].rounds.push(Round { started_at: at, samples: Some(SAMPLES), values, ..Round::default() });
     }
@@ -49,6 +52,7 @@ fn judged(seed: u64, factor: f64, rounds: u32, runs: Runs) -> Change {
     let expected = match runs {
         Runs::Abba => RoundOrder::Alternating,
         Runs::OneAfterTheOther => RoundOrder::OneAfterTheOther,
+        Runs::Untimed => RoundOrder::Untimed,
     };
     assert_eq!(versus.order, expected);
     versus.change
@@ -56,8 +60,13 @@ fn judged(seed: u64, factor: f64, rounds: u32, runs: Runs) -> Change {
 
 #[test]
 fn the_same_machine_twice_differs_in_at_most_5_of_100_comparisons() {
-    for (runs, rounds) in [(Runs::Abba, 8), (Runs::Abba, 20), (Runs::OneAfterTheOther, 8), (Runs::OneAfterTheOther, 20)]
-    {
+    for (runs, rounds) in [
+        (Runs::Abba, 8),
+        (Runs::Abba, 20),
+        (Runs::OneAfterTheOther, 8),
+        (Runs::OneAfterTheOther, 20),
+        (Runs::Untimed, 8),
+    ] {
         let differ = (0..400).filter(|&seed| judged(seed, 1.0, rounds, runs) != Change::NoDifference).count();
         assert!(differ <= 20, "{differ} of 400 with {rounds} rounds, {runs:?}");
     }
