@@ -49,14 +49,18 @@ impl Cells {
         percentiles(figures);
     }
 
-    /// The caveat about samples beyond the last cell, if there are any; `who` is the thread.
-    pub fn overflow(&self, who: &str) -> Option<Caveat> {
+    /// The caveat about samples beyond the last cell, if there are any; `who` is the thread with this maximum.
+    pub fn overflow(&self, who: &str, max_ns: Option<i64>) -> Option<Caveat> {
         let end = self.end_ns.map(|end_ns| format!(", which ends at {} us", end_ns as f64 / 1e3)).unwrap_or_default();
         (self.beyond > 0).then(|| {
-            let samples = if self.beyond == 1 { "1 sample is".to_owned() } else { format!("{} samples are", self.beyond) };
-            let text = format!(
-                "{who}: {samples} beyond the last cell of the histogram{end}; only their number and the maximum are known"
-            );
+            let samples =
+                if self.beyond == 1 { "1 sample is".to_owned() } else { format!("{} samples are", self.beyond) };
+            let known = if max_ns.is_some() {
+                "only their number and the maximum are known"
+            } else {
+                "only their number is known"
+            };
+            let text = format!("{who}: {samples} beyond the last cell of the histogram{end}; {known}");
             caveat("overflow", text)
         })
     }
@@ -183,10 +187,21 @@ mod tests {
         cells.beyond = 2;
         let mut figures = Figures { max_ns: Some(700_000), ..Figures::default() };
         assert!(
-            cells.overflow("thread 0").unwrap().text.contains("2 samples are beyond the last cell of the histogram;")
+            cells
+                .overflow("thread 0", Some(1))
+                .unwrap()
+                .text
+                .contains("2 samples are beyond the last cell of the histogram;")
         );
         cells.end_ns = Some(60_000);
-        assert!(cells.overflow("thread 0").unwrap().text.contains("last cell of the histogram, which ends at 60 us;"));
+        assert!(
+            cells
+                .overflow("thread 0", Some(1))
+                .unwrap()
+                .text
+                .contains("last cell of the histogram, which ends at 60 us;")
+        );
+        assert!(cells.overflow("thread 0", None).unwrap().text.ends_with("; only their number is known"));
         cells.fill(&mut figures);
         assert_eq!((figures.samples, figures.p50_ns, figures.p99_ns), (Some(100), Some(3_999), None));
     }

@@ -73,7 +73,7 @@ impl Format for Text {
                 figures.period_ns = period_ns(values);
                 figures.policy = policy_of(policy, values);
             }
-            imported.caveats.extend(cells.overflow(&who));
+            imported.caveats.extend(cells.overflow(&who, figures.max_ns));
             imported.caveats.extend(omission(&who, figures.max_ns, figures.period_ns));
             cells.fill(&mut figures);
             imported.figures.push(figures);

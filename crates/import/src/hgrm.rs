@@ -30,21 +30,21 @@ impl Format for Percentiles {
         let mut has_unit = true;
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
             if is_heading(line) {
-                imported.figures.extend(block.take().map(Block::end));
+                imported.figures.extend(block.take().map(Block::end).transpose()?);
                 let is_in_us = title.ends_with(IN_US);
                 has_unit &= is_in_us;
                 let unit = if is_in_us { Unit::Us } else { stated };
-                block = Some(Block::new(title.trim_end_matches(IN_US), imported.figures.len(), unit));
+                block = Some(Block::new(title.trim_end_matches(IN_US), imported.figures.len(), unit, is_in_us));
             } else if let Some(rest) = line.strip_prefix("#[Max") {
                 let Some(block) = &mut block else { continue };
-                block.total(line);
+                block.total(number, line)?;
                 let largest = rest.trim_start().strip_prefix('=').and_then(|rest| rest.split(',').next());
                 let largest = largest
                     .and_then(|text| text.trim().parse().ok())
                     .and_then(|value: f64| to_ns(value, block.unit_ns));
                 block.figures.max_ns = Some(largest.ok_or_else(|| Mistake::new(number, "its maximum is no number"))?);
             } else if let (Some(block), true) = (&mut block, line.starts_with("#[Total count")) {
-                block.total(line);
+                block.total(number, line)?;
             } else if let Some(rest) = line.strip_prefix('#') {
                 title = rest.trim();
             } else if let (Some(block), false) = (&mut block, line.is_empty()) {
@@ -53,7 +53,7 @@ impl Format for Percentiles {
                     .ok_or_else(|| Mistake::new(number, format!("{line:?} is no row above the one before")))?;
             }
         }
-        imported.figures.extend(block.map(Block::end));
+        imported.figures.extend(block.map(Block::end).transpose()?);
         if !has_unit {
             imported.caveats.push(units);
         }
@@ -78,14 +78,19 @@ struct Block {
     cells: Cells,
     /// Unit of the values, ns.
     unit_ns: f64,
-    last: Option<(i64, u64)>,
+    /// True if punctual exported it: samples beyond the last cell of an imported histogram are only in the total.
+    is_own: bool,
+    /// Value, share, and number of samples up to it of the last row.
+    last: Option<(i64, f64, u64)>,
+    /// The number of samples in the line after the rows.
+    total: Option<u64>,
 }
 
 impl Block {
-    fn new(title: &str, number: usize, unit: Unit) -> Self {
+    fn new(title: &str, number: usize, unit: Unit, is_own: bool) -> Self {
         let phase = if title.is_empty() { format!("histogram-{number}") } else { title.to_owned() };
         let figures = Figures { probe: record::TIMER.to_owned(), phase, ..Figures::default() };
-        Self { figures, cells: Cells::default(), unit_ns: unit.ns() as f64, last: None }
+        Self { figures, cells: Cells::default(), unit_ns: unit.ns() as f64, is_own, last: None, total: None }
     }
 
     /// Takes a row: value, share, and the number of samples up to that value. `None` if it is none, or if a number is below
@@ -93,22 +98,44 @@ impl Block {
     fn row(&mut self, line: &str) -> Option<()> {
         let mut words = line.split_whitespace();
         let value_ns = words.next()?.parse().ok().and_then(|value: f64| to_ns(value, self.unit_ns))?;
-        let seen: u64 = words.nth(1)?.parse().ok()?;
-        let (last_ns, before) = self.last.unwrap_or((i64::MIN, 0));
+        let share: f64 = words.next()?.parse().ok()?;
+        let seen: u64 = words.next()?.parse().ok()?;
+        let (last_ns, _, before) = self.last.unwrap_or((i64::MIN, 0.0, 0));
         let count = seen.checked_sub(before).filter(|_| value_ns >= last_ns)?;
-        self.last = Some((value_ns, seen));
+        self.last = Some((value_ns, share, seen));
         self.cells.add(value_ns, 1, count)
     }
 
-    /// Takes the number of samples from the last line. Those above the last row have unknown values.
-    fn total(&mut self, line: &str) {
+    /// Takes the number of samples from the line after the rows.
+    fn total(&mut self, number: usize, line: &str) -> Result<(), Mistake> {
         let total =
             line.split_once("Total count").and_then(|(_, rest)| rest.trim_matches([' ', '=', ']']).parse().ok());
-        self.cells.beyond = total.unwrap_or(0_u64).saturating_sub(self.cells.total());
+        self.total =
+            Some(total.ok_or_else(|| Mistake::new(number, "it has no number after `Total count`; the file is cut"))?);
+        Ok(())
     }
 
-    fn end(mut self) -> Figures {
+    /// The figures, if the rows have all samples.
+    fn end(mut self) -> Result<Figures, Mistake> {
+        /// Shares are printed with twelve digits, by some libraries with fewer.
+        const TOLERANCE: f64 = 1e-4;
+        let phase = &self.figures.phase;
+        let cut = |text: String| Err(Mistake::new(0, format!("{phase}: {text}; the file is cut")));
+        let Some(total) = self.total else {
+            return cut("it has no line `#[Max ... Total count ...]` after its rows".to_owned());
+        };
+        let (_, share, seen) = self.last.unwrap_or_default();
+        // Only punctual knows of samples without a value.
+        let is_whole = seen == total || self.is_own && seen < total;
+        if !is_whole {
+            return cut(format!("its rows have {seen} samples, but `Total count` is {total}"));
+        }
+        let expected = if total == 0 { share } else { seen as f64 / total as f64 };
+        if (share - expected).abs() > TOLERANCE {
+            return cut(format!("its rows end at the share {share} of {total} samples"));
+        }
+        self.cells.beyond = total - seen;
         self.cells.fill(&mut self.figures);
-        self.figures
+        Ok(self.figures)
     }
 }

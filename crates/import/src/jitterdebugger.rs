@@ -18,7 +18,10 @@ impl Format for Json {
 
     fn is_it(&self, text: &str) -> bool {
         let is_object = text.trim_start().starts_with('{');
-        is_object && text.contains("\"cpu\"") && text.contains("\"histogram\"") && text.contains("\"count\"")
+        let has = |key: &str| text.contains(key);
+        // A file that is cut has no count, but the resolution comes first.
+        let is_whole_or_cut = has("\"count\"") || has("\"cpus_online\"") || has("\"resolution_in_ns\"");
+        is_object && has("\"cpu\"") && has("\"histogram\"") && is_whole_or_cut && !has("\"file_version\"")
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
@@ -69,7 +72,7 @@ impl Format for Json {
                 max_ns: unit("max").filter(|_| count > 0),
                 ..Figures::default()
             };
-            imported.caveats.extend(cells.overflow(&format!("thread {name}")));
+            imported.caveats.extend(cells.overflow(&format!("thread {name}"), figures.max_ns));
             cells.fill(&mut figures);
             imported.figures.push(figures);
         }

@@ -74,6 +74,12 @@ impl Format for Report {
         if imported.figures.is_empty() {
             return Err(Mistake::new(0, "it has no latency or execution time; the report is cut"));
         }
+        // A part of a report has no title.
+        let is_report = text.contains("LatencyMon has been analyzing your system");
+        let last = "Driver with highest DPC routine execution time";
+        if is_report && text_of(last).is_none() {
+            return Err(Mistake::new(0, format!("it has no line `{last}`; the report is cut")));
+        }
         imported.caveats.extend([caveat("mixed", BEGIN), caveat("units", SPEED)]);
         Ok(imported)
     }

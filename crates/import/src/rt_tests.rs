@@ -18,7 +18,9 @@ impl Format for Json {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        text.trim_start().starts_with('{') && text.contains("\"file_version\"") && text.contains("\"thread\"")
+        text.trim_start().starts_with('{')
+            && text.contains("\"file_version\"")
+            && (text.contains("\"thread\"") || text.contains("\"cmdline:\""))
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
@@ -52,6 +54,9 @@ impl Format for Json {
         for (number, thread) in threads {
             let number = number.parse().map_err(|_| Mistake::new(0, format!("thread {number:?} has no number")))?;
             numbered.push((number, thread));
+        }
+        if let Some(expected) = file["num_threads"].as_u64().filter(|&expected| expected != threads.len() as u64) {
+            return Err(Mistake::new(0, format!("it has {} threads, but num_threads is {expected}", threads.len())));
         }
         numbered.sort_unstable_by_key(|(number, _)| *number);
         if numbered.is_empty() {
@@ -166,7 +171,11 @@ fn of_cyclictest(
         ..Figures::default()
     };
     let who = format!("thread {number}");
-    let caveats = cells.overflow(&who).into_iter().chain(omission(&who, figures.max_ns, figures.period_ns)).collect();
+    let caveats = cells
+        .overflow(&who, figures.max_ns)
+        .into_iter()
+        .chain(omission(&who, figures.max_ns, figures.period_ns))
+        .collect();
     cells.fill(&mut figures);
     Ok((figures, caveats))
 }

@@ -43,6 +43,7 @@ impl Format for Histograms {
             figures.duration_ns = of("# Duration:").and_then(duration_ns);
         }
         let (mut rows, mut beyond): (Vec<(i64, Vec<u64>)>, Vec<u64>) = Default::default();
+        let mut summary = Vec::new();
         for (number, line) in lines {
             let mut words = line.split_whitespace();
             let Some(name) = words.next() else { continue };
@@ -73,6 +74,7 @@ impl Format for Histograms {
                 beyond = counts()?;
                 continue;
             }
+            summary.push(name);
             for (figures, word) in columns.iter_mut().zip(&words).filter(|(_, word)| **word != "-") {
                 let value: f64 = word.parse().map_err(|_| wrong(word))?;
                 match name {
@@ -82,6 +84,13 @@ impl Format for Histograms {
                     _ => figures.max_ns = to_ns(value, unit_ns),
                 }
             }
+        }
+        if beyond.is_empty() {
+            return Err(Mistake::new(0, "it has no line `over:` after its rows; the output is cut"));
+        }
+        // --no-summary leaves out all of them.
+        if summary.last().is_some_and(|last| *last != "max:") {
+            return Err(Mistake::new(0, "it has no line `max:`; the output is cut"));
         }
         let width_ns = width(&rows);
         let mut imported = Imported { tool: "rtla".to_owned(), ..Imported::default() };
@@ -103,9 +112,8 @@ impl Format for Histograms {
                     format!("the column of CPU {} has {} samples, its count is {count}", figures.cpus, cells.total());
                 return Err(Mistake::new(0, text));
             }
-            imported
-                .caveats
-                .extend(cells.overflow(format!("{} of CPU {}", figures.role, figures.cpus).trim_start_matches(" of ")));
+            let who = format!("{} of CPU {}", figures.role, figures.cpus);
+            imported.caveats.extend(cells.overflow(who.trim_start_matches(" of "), figures.max_ns));
             cells.fill(&mut figures);
             imported.figures.push(figures);
         }

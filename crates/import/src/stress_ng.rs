@@ -53,6 +53,8 @@ impl Format for Cyclic {
 
 const NO_LATENCIES: &str =
     "the YAML of stress-ng has no latencies; save its output: stress-ng --cyclic 1 ... 2>&1 | tee FILE";
+/// The percentile that stress-ng prints last.
+const LAST_PERCENT: &str = "99.99%:";
 /// The caveat of each result.
 const RELATIVE: &str =
     "each sleep begins after the one before, so there are no deadlines; latencies include the cost of the calls";
@@ -94,6 +96,8 @@ struct Block {
     p99_ns: Option<i64>,
     /// Percentiles without a figure of their own.
     others: Vec<String>,
+    /// True after the last percentile.
+    has_last: bool,
     /// Samples of the whole run.
     needed: Option<u64>,
 }
@@ -113,8 +117,16 @@ impl Block {
             samples: Some(samples.parse().map_err(|_| wrong())?),
             ..Figures::default()
         };
-        let cells = Cells::default();
-        Ok(Self { figures, cells, width_ns: None, p50_ns: None, p99_ns: None, others: Vec::new(), needed: None })
+        Ok(Self {
+            figures,
+            cells: Cells::default(),
+            width_ns: None,
+            p50_ns: None,
+            p99_ns: None,
+            others: Vec::new(),
+            has_last: false,
+            needed: None,
+        })
     }
 
     fn line(&mut self, number: usize, message: &str) -> Result<(), Mistake> {
@@ -132,6 +144,7 @@ impl Block {
             }
             [percent, value, "ns"] if percent.ends_with("%:") => {
                 let value_ns: i64 = value.parse().map_err(|_| wrong())?;
+                self.has_last |= percent == LAST_PERCENT;
                 match percent {
                     "50.00%:" => self.p50_ns = Some(value_ns),
                     "99.00%:" => self.p99_ns = Some(value_ns),
@@ -161,6 +174,9 @@ impl Block {
         if self.figures.max_ns.is_none() {
             return Err(Mistake::new(0, "it has no line `cyclic: min: ... max: ...`; the output is cut"));
         }
+        if !self.has_last {
+            return Err(Mistake::new(0, format!("it has no line `cyclic: {LAST_PERCENT} ...`; the output is cut")));
+        }
         if at > 0 {
             self.figures.phase = format!("cyclic-{at}");
         }
@@ -174,7 +190,7 @@ impl Block {
                 format!("{who}: only the first {} of {} samples are in the figures", grouped(samples), grouped(needed));
             imported.caveats.push(caveat("overflow", text));
         }
-        imported.caveats.extend(self.cells.overflow(&who));
+        imported.caveats.extend(self.cells.overflow(&who, self.figures.max_ns));
         self.cells.fill(&mut self.figures);
         // Those of the file are exact.
         self.figures.p50_ns = self.p50_ns.or(self.figures.p50_ns);

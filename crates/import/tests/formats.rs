@@ -475,6 +475,64 @@ fn other_cut_and_contradictory_texts_are_refused() {
 }
 
 #[test]
+fn a_file_that_is_cut_after_whole_lines_is_refused() {
+    let before = |text: &str, at: &str| of(&text[..text.find(at).unwrap_or_else(|| panic!("no {at}"))]).unwrap_err();
+    let hgrm = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n  1.000 0.5 10 2.00\n  9.000 1.0 20\n#[Mean = 5.0, \
+                StdDeviation = 4.0]\n#[Max = 9.000, Total count = 20]\n";
+    assert!(of(hgrm).is_ok());
+    assert!(
+        before(hgrm, "#[Max").ends_with("it has no line `#[Max ... Total count ...]` after its rows; the file is cut")
+    );
+    assert!(
+        before(hgrm, "= 20]").contains("line 6: it has no number after `Total count`"),
+        "{}",
+        before(hgrm, "= 20]")
+    );
+    for (from, to, expected) in [
+        ("  9.000 1.0 20\n", "", "its rows have 10 samples, but `Total count` is 20; the file is cut"),
+        ("count = 20", "count = 21", "its rows have 20 samples, but `Total count` is 21; the file is cut"),
+        ("9.000 1.0 20", "9.000 0.9 20", "its rows end at the share 0.9 of 20 samples; the file is cut"),
+    ] {
+        let error = of(&hgrm.replace(from, to)).unwrap_err();
+        assert!(error.ends_with(expected), "{error}");
+    }
+    let own = "# rest CPU 0 (timer), corrected, us\n       Value     Percentile TotalCount 1/(1-Percentile)\n\n  1.000 0.5 10 2.00\n  \
+               9.000 0.75 15 4.00\n#[Max = 90.000, Total count = 20]\n";
+    assert_eq!(figures(&of(own).unwrap())[0].samples, Some(20), "an imported histogram can lack its longest samples");
+    assert!(of(&own.replace("0.75 15 4", "0.95 15 4")).unwrap_err().contains("its rows end at the share 0.95"));
+    let stress = text_of("stress-ng-0.15-cyclic.txt");
+    for at in ["   95.40%", ":     270701 ns", "latency percentiles"] {
+        let error = before(&stress, at);
+        assert!(error.ends_with("it has no line `cyclic: 99.99%: ...`; the output is cut"), "{error}");
+    }
+    let latencymon = text_of("latencymon-7.txt");
+    let error = before(&latencymon, "Driver with highest DPC routine execution");
+    assert!(
+        error.ends_with("it has no line `Driver with highest DPC routine execution time`; the report is cut"),
+        "{error}"
+    );
+    let rtla = text_of("rtla-timerlat-hist-6.1.txt");
+    assert!(before(&rtla, "over:").ends_with("it has no line `over:` after its rows; the output is cut"));
+    assert!(before(&rtla, "max:").ends_with("it has no line `max:`; the output is cut"));
+    let no_summary = of(&rtla[..rtla.find("count:").unwrap()]).unwrap();
+    let overflow = no_summary.caveats.iter().find(|caveat| caveat.kind == "overflow").unwrap();
+    assert!(overflow.text.ends_with("only their number is known"), "{}", overflow.text);
+    let json = text_of("cyclictest-2.4.json");
+    let error = of(&json.replace("\"num_threads\": 2", "\"num_threads\": 4")).unwrap_err();
+    assert!(error.ends_with("it has 2 threads, but num_threads is 4"), "{error}");
+    for (text, format) in [
+        (&json[..json.find("\"thread\"").unwrap()], "(cyclictest and oslat, JSON)"),
+        (
+            "{\"version\": 3, \"sysinfo\": {\"cpus_online\": 2}, \"cpu\": {\"0\": {\"histogram\": {\"3\": 3",
+            "(jitterdebugger, JSON)",
+        ),
+    ] {
+        let error = of(text).unwrap_err();
+        assert!(error.contains(format) && error.contains("EOF"), "{error}");
+    }
+}
+
+#[test]
 fn one_cell_of_rtla_ends_at_the_maximum() {
     let text = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex   IRQ-000   Thr-000\n\
                 0          1000       1000\nover:         0         0\ncount:     1000      1000\nmin:          2         5\navg:         \
