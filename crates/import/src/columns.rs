@@ -66,7 +66,7 @@ impl Format for Columns {
         ));
         let mut figures =
             Figures { probe: record::TIMER.to_owned(), phase: "columns".to_owned(), ..Figures::default() };
-        cells.fill(&mut figures);
+        cells.fill(&mut figures)?;
         imported.figures.push(figures);
         Ok(imported)
     }

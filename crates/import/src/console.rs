@@ -5,7 +5,7 @@ use record::Figures;
 
 use crate::{
     Format, Imported, Mistake, Unit, another_run, caveat,
-    cells::{Cells, omission, to_ns},
+    cells::{Cells, omission, time_ns},
 };
 
 /// The format.
@@ -43,8 +43,8 @@ impl Format for Lines {
             let value = cells.get(at).and_then(|cell| cell.parse().ok());
             value.ok_or_else(|| Mistake::new(number, format!("column {at} of {line:?} must be a number")))
         };
-        figures.min_ns = to_ns(cell(least)?, 1e3);
-        figures.max_ns = to_ns(cell(largest)?, 1e3);
+        figures.min_ns = Some(time_ns(cell(least)?, 1e3, "its minimum")?);
+        figures.max_ns = Some(time_ns(cell(largest)?, 1e3, "its maximum")?);
         figures.mean_ns = (least == 1).then(|| cell(2)).transpose()?.map(|us| us * 1e3);
         let mut imported = Imported::default();
         let overruns = cell(4)?;
@@ -64,7 +64,8 @@ impl Format for Lines {
                 .push(caveat("folded", "early wake-ups are in the cells of late ones, by their absolute value"));
             imported.caveats.push(caveat("clamped", "the last cell of the histogram also contains later wake-ups"));
             histogram.open_end(figures.max_ns);
-            histogram.fill(&mut figures);
+            // The histogram also has the samples of the warm-up.
+            histogram.fill_unchecked(&mut figures);
         }
         imported.figures.push(figures);
         Ok(imported)

@@ -7,7 +7,7 @@ use record::Figures;
 
 use crate::{
     Format, Imported, Mistake, Unit, another_run, caveat,
-    cells::{Cells, omission},
+    cells::{Cells, omission, time_ns},
 };
 
 /// The output, or the file of `--histfile`.
@@ -59,12 +59,14 @@ impl Format for Text {
             cells.beyond = beyond[thread];
             // Without samples, the times are the initial ones.
             let has_samples = cells.total() > 0;
-            let time =
-                |values: &[u64]| i64::try_from(values[thread]).ok().filter(|_| has_samples)?.checked_mul(unit.ns());
+            let time = |values: &[u64], name: &str| -> Result<Option<i64>, Mistake> {
+                let value = Some(values[thread]).filter(|_| has_samples);
+                value.map(|value| time_ns(value as f64, unit.ns() as f64, name)).transpose()
+            };
             let mut figures = Figures {
-                min_ns: time(&least),
-                mean_ns: time(&mean).map(|ns| ns as f64),
-                max_ns: time(&largest),
+                min_ns: time(&least, "# Min Latencies:")?,
+                mean_ns: time(&mean, "# Avg Latencies:")?.map(|ns| ns as f64),
+                max_ns: time(&largest, "# Max Latencies:")?,
                 ..figures(thread)
             };
             let who = format!("thread {thread}");
@@ -75,7 +77,7 @@ impl Format for Text {
             }
             imported.caveats.extend(cells.overflow(&who, figures.max_ns));
             imported.caveats.extend(omission(&who, figures.max_ns, figures.period_ns));
-            cells.fill(&mut figures);
+            cells.fill(&mut figures)?;
             imported.figures.push(figures);
         }
         if imported.figures.iter().any(|figures| figures.period_ns.is_none()) {
@@ -111,7 +113,7 @@ impl Format for Rows {
             .push(caveat("overflow", "samples beyond the last cell are not in the file, nor is the maximum"));
         for (thread, cells) in rows(text, first.1.len(), unit)?.into_iter().enumerate() {
             let mut figures = figures(thread);
-            cells.fill(&mut figures);
+            cells.fill(&mut figures)?;
             imported.figures.push(figures);
         }
         Ok(imported)
@@ -269,15 +271,18 @@ fn of_lines(
         return Err(Mistake::new(0, "it has no line of a thread"));
     }
     for (thread, values) in threads {
-        let time = |name: &str| Some(values[name]).filter(|_| values["C"] > 0).and_then(|of| of.checked_mul(unit.ns()));
+        let time = |name: &str| -> Result<Option<i64>, Mistake> {
+            let value = Some(values[name]).filter(|_| values["C"] > 0);
+            value.map(|value| time_ns(value as f64, unit.ns() as f64, name)).transpose()
+        };
         let number = usize::try_from(thread).map_err(|_| Mistake::new(0, format!("thread {thread} is none")))?;
         let figures = Figures {
             policy: policy_of(policy, &values),
             period_ns: period_ns(&values),
             samples: u64::try_from(values["C"]).ok(),
-            min_ns: time("Min"),
-            mean_ns: time("Avg").map(|ns| ns as f64),
-            max_ns: time("Max"),
+            min_ns: time("Min")?,
+            mean_ns: time("Avg")?.map(|ns| ns as f64),
+            max_ns: time("Max")?,
             note: values.get("SMI").map(|smi| format!("{smi} system management interrupts")).unwrap_or_default(),
             ..figures(number)
         };

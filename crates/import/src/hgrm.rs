@@ -135,7 +135,7 @@ impl Block {
             return cut(format!("its rows end at the share {share} of {total} samples"));
         }
         self.cells.beyond = total - seen;
-        self.cells.fill(&mut self.figures);
+        self.cells.fill(&mut self.figures)?;
         Ok(self.figures)
     }
 }

@@ -4,7 +4,7 @@ use record::Figures;
 
 use crate::{
     Format, Imported, Mistake, Unit, caveat,
-    cells::{Cells, to_ns},
+    cells::{Cells, time_ns},
 };
 
 /// The format.
@@ -66,7 +66,7 @@ impl Format for Detected {
         {
             return Err(Mistake::new(0, format!("a sample has {largest} us, above `Max Latency: {printed}us`")));
         }
-        figures.max_ns = printed_us.or(largest_us).and_then(|us| to_ns(us as f64, 1e3));
+        figures.max_ns = printed_us.or(largest_us).map(|us| time_ns(us as f64, 1e3, "`Max Latency:`")).transpose()?;
         imported.caveats.push(caveat(
             "overflow",
             match number("Latency threshold:")? {
@@ -89,7 +89,7 @@ impl Format for Detected {
         if let Some(interrupts) = number("SMIs during run:")? {
             figures.note = format!("{interrupts} system management interrupts (SMIs) during the run.");
         }
-        cells.fill(&mut figures);
+        cells.fill(&mut figures)?;
         imported.figures.push(figures);
         Ok(imported)
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     Format, Imported, Mistake, Unit, caveat,
-    cells::{Cells, to_ns},
+    cells::{Cells, time_ns},
 };
 
 /// The format.
@@ -46,9 +46,13 @@ impl Format for Json {
         };
         let threads = file["cpu"].as_object().ok_or_else(|| Mistake::new(0, "`cpu` is no object"))?;
         for (name, thread) in threads {
-            let unit = |key: &str| thread[key].as_f64().and_then(|value| to_ns(value, unit_ns as f64));
             let count =
                 thread["count"].as_u64().ok_or_else(|| Mistake::new(0, format!("thread {name} has no count")))?;
+            let has_samples = count > 0;
+            let unit = |key: &str| {
+                let value = thread[key].as_f64().filter(|_| has_samples);
+                value.map(|value| time_ns(value, unit_ns as f64, &format!("{key} of thread {name}"))).transpose()
+            };
             let mut cells = Cells::default();
             for (key, samples) in thread["histogram"].as_object().into_iter().flatten() {
                 let wrong = || Mistake::new(0, format!("thread {name}: the cell {key:?}: {samples} is none"));
@@ -67,13 +71,13 @@ impl Format for Json {
                 probe: record::TIMER.to_owned(),
                 phase: format!("thread-{name}"),
                 samples: Some(count),
-                min_ns: unit("min").filter(|_| count > 0),
+                min_ns: unit("min")?,
                 mean_ns: thread["avg"].as_f64().filter(|_| count > 0).map(|mean| mean * unit_ns as f64),
-                max_ns: unit("max").filter(|_| count > 0),
+                max_ns: unit("max")?,
                 ..Figures::default()
             };
             imported.caveats.extend(cells.overflow(&format!("thread {name}"), figures.max_ns));
-            cells.fill(&mut figures);
+            cells.fill(&mut figures)?;
             imported.figures.push(figures);
         }
         if imported.figures.is_empty() {

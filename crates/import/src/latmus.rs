@@ -4,7 +4,7 @@ use record::{Figures, Machine};
 
 use crate::{
     Format, Imported, Mistake, Unit, caveat,
-    cells::{Cells, omission, to_ns},
+    cells::{self, Cells, omission, to_ns},
 };
 
 /// The format.
@@ -28,7 +28,7 @@ impl Format for Plot {
             let wrong = |value: &str| Mistake::new(0, format!("`# {name}` must be a number, not {value:?}"));
             of(name).map(|value| value.parse().map_err(|_| wrong(value))).transpose()
         };
-        let us = |name: &str| number(name).map(|value| value.and_then(|us| to_ns(us, 1e3)));
+        let us = |name: &str| number(name)?.map(|us| cells::time_ns(us, 1e3, &format!("`# {name}`"))).transpose();
         let period_us = of("sampling period:").and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
         // Both lines of /proc/version and /proc/cmdline.
         let cmdline = text.lines().skip_while(|line| !line.starts_with("# Linux version ")).nth(1);
@@ -82,6 +82,7 @@ impl Format for Plot {
                 let text = format!("the last cell ({from_us} us) also contains {count} samples that can be later");
                 imported.caveats.push(caveat("clamped", text));
                 cells.beyond = cells.beyond.saturating_add(count);
+                cells.end_ns = from_us.checked_mul(1_000);
                 continue;
             }
             let from_ns = from_us.checked_mul(1_000).filter(|&ns| ns >= 0).ok_or_else(wrong)?;
@@ -107,7 +108,15 @@ impl Format for Plot {
             imported.caveats.push(caveat("mixed", text));
         }
         imported.caveats.extend(omission("the thread", figures.max_ns, figures.period_ns));
-        cells.fill(&mut figures);
+        // A version that does not mark its last cell counts all later samples in it.
+        if cells.beyond == 0 {
+            cells.open_end(figures.max_ns.map(|max_ns| max_ns.max(figures.min_ns.unwrap_or(0).saturating_neg())));
+            if cells.beyond > 0 {
+                let text = "the last cell also contains later samples, because the maximum is beyond it";
+                imported.caveats.push(caveat("clamped", text));
+            }
+        }
+        cells.fill(&mut figures)?;
         imported.figures.push(figures);
         Ok(imported)
     }

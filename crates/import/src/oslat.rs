@@ -4,7 +4,7 @@ use record::Figures;
 
 use crate::{
     Format, Imported, Mistake, Unit, another_run, caveat,
-    cells::{Cells, to_ns},
+    cells::{Cells, time_ns, to_ns},
     rt_tests::LOOPS,
 };
 
@@ -64,8 +64,8 @@ impl Format for Text {
             } else if ["Minimum", "Maximum", "Duration"].contains(&name) {
                 for (figures, value) in threads.iter_mut().zip(numbers()?) {
                     match name {
-                        "Minimum" => figures.min_ns = to_ns(value, unit_ns),
-                        "Maximum" => figures.max_ns = to_ns(value, unit_ns),
+                        "Minimum" => figures.min_ns = Some(time_ns(value, unit_ns, name)?),
+                        "Maximum" => figures.max_ns = Some(time_ns(value, unit_ns, name)?),
                         _ => figures.duration_ns = to_ns(value, 1e9).and_then(|ns| u64::try_from(ns).ok()),
                     }
                 }
@@ -79,7 +79,7 @@ impl Format for Text {
         }
         for (mut figures, mut cells) in threads.into_iter().zip(cells) {
             cells.open_end(figures.max_ns);
-            cells.fill(&mut figures);
+            cells.fill(&mut figures)?;
             imported.figures.push(figures);
         }
         Ok(imported)

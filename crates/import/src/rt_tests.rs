@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     Format, Imported, Mistake, Unit, caveat,
-    cells::{Cells, omission, to_ns},
+    cells::{Cells, omission, time_ns, to_ns},
     command::Command,
 };
 
@@ -119,6 +119,11 @@ fn cells(thread: &Value, number: u32, of_cell: impl Fn(f64) -> Option<(i64, i64)
     Ok(cells)
 }
 
+/// The time of a thread with this key.
+fn time_of(thread: &Value, number: u32, key: &str, unit_ns: f64) -> Result<Option<i64>, Mistake> {
+    thread[key].as_f64().map(|value| time_ns(value, unit_ns, &format!("{key} of thread {number}"))).transpose()
+}
+
 type Read = (Figures, Vec<Caveat>);
 
 fn of_cyclictest(
@@ -130,7 +135,7 @@ fn of_cyclictest(
 ) -> Result<Read, Mistake> {
     // It is a truth value: 1 for ns, 0 for us.
     let unit_ns = if file["resolution_in_ns"].as_i64() == Some(1) { 1 } else { 1_000 };
-    let time = |key: &str| thread[key].as_f64().and_then(|value| to_ns(value, f64::from(unit_ns)));
+    let time = |key: &str| time_of(thread, number, key, f64::from(unit_ns));
     let mut cells = cells(thread, number, |value| {
         let from_ns = to_ns(value, f64::from(unit_ns)).filter(|&ns| ns >= 0)?;
         Some((from_ns, i64::from(unit_ns)))
@@ -165,9 +170,9 @@ fn of_cyclictest(
         },
         period_ns: period_us.filter(|_| is_equal).and_then(|us| us.checked_mul(1_000)),
         samples: Some(cycles),
-        min_ns: time("min").filter(|_| cycles > 0),
+        min_ns: time("min")?.filter(|_| cycles > 0),
         mean_ns: thread["avg"].as_f64().filter(|_| cycles > 0).map(|mean| mean * f64::from(unit_ns)),
-        max_ns: time("max").filter(|_| cycles > 0),
+        max_ns: time("max")?.filter(|_| cycles > 0),
         ..Figures::default()
     };
     let who = format!("thread {number}");
@@ -176,7 +181,7 @@ fn of_cyclictest(
         .into_iter()
         .chain(omission(&who, figures.max_ns, figures.period_ns))
         .collect();
-    cells.fill(&mut figures);
+    cells.fill(&mut figures)?;
     Ok((figures, caveats))
 }
 
@@ -186,7 +191,7 @@ fn of_oslat(number: u32, thread: &Value, command: &Command<'_>) -> Result<Read, 
     let width_ns =
         width_ns.filter(|&ns| ns > 0).ok_or_else(|| Mistake::new(0, "its width of cells (-W) is no number"))?;
     let unit_ns = if width_ns % 1_000 == 0 { 1_000.0 } else { 1.0 };
-    let time = |key: &str| thread[key].as_f64().and_then(|value| to_ns(value, unit_ns));
+    let time = |key: &str| time_of(thread, number, key, unit_ns);
     // The keys are the upper ends.
     let mut cells = cells(thread, number, |upper_us| {
         let upper_ns = to_ns(upper_us, 1e3).filter(|&ns| ns > 0)?;
@@ -198,11 +203,11 @@ fn of_oslat(number: u32, thread: &Value, command: &Command<'_>) -> Result<Read, 
         phase: format!("thread-{number}"),
         cpus: thread["cpu"].as_u64().map(|cpu| cpu.to_string()).unwrap_or_default(),
         duration_ns: seconds.and_then(|seconds| to_ns(seconds, 1e9)).and_then(|ns| u64::try_from(ns).ok()),
-        min_ns: time("min"),
-        max_ns: time("max"),
+        min_ns: time("min")?,
+        max_ns: time("max")?,
         ..Figures::default()
     };
     cells.open_end(figures.max_ns);
-    cells.fill(&mut figures);
+    cells.fill(&mut figures)?;
     Ok((figures, Vec::new()))
 }

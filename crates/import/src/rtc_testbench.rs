@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use record::{Figures, grouped};
 
-use crate::{Format, Imported, Mistake, Unit, another_run, caveat, cells::to_ns};
+use crate::{Format, Imported, Mistake, Unit, another_run, caveat, cells::time_ns};
 
 /// The format.
 pub struct Log;
@@ -72,9 +72,9 @@ impl Format for Log {
                     role: format!("{class}{suffix}"),
                     samples: Some(received),
                     duration_ns,
-                    min_ns: to_ns(us("Min")?, 1e3),
+                    min_ns: Some(time_ns(us("Min")?, 1e3, "Min")?),
                     mean_ns: Some(us("Avg")? * 1e3),
-                    max_ns: to_ns(us("Max")?, 1e3),
+                    max_ns: Some(time_ns(us("Max")?, 1e3, "Max")?),
                     late: outliers,
                     ..Figures::default()
                 });

@@ -149,7 +149,7 @@ fn fill(node: Node<'_, '_>, is_timerlat: bool, figures: &mut Figures) -> Result<
     if counted != samples {
         return Err(mistake(histogram, format!("the histogram has {counted} samples, <samples> is {samples}")));
     }
-    cells.fill(figures);
+    cells.fill(figures)?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use record::{Caveat, Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 
 use crate::{
     Format, Imported, Mistake, Unit, another_run, caveat,
-    cells::{Cells, to_ns},
+    cells::{Cells, time_ns, to_ns},
     rtla_analysis::{remarks, stopped},
 };
 
@@ -43,14 +43,21 @@ impl Format for Histograms {
             figures.duration_ns = of("# Duration:").and_then(duration_ns);
         }
         let (mut rows, mut beyond): (Vec<(i64, Vec<u64>)>, Vec<u64>) = Default::default();
-        let mut summary = Vec::new();
+        let (mut summary, mut is_of_all, mut counts_of_all) = (Vec::new(), false, Vec::<u64>::new());
         for (number, line) in lines {
             let mut words = line.split_whitespace();
             let Some(name) = words.next() else { continue };
             let words: Vec<&str> = words.collect();
             let is_row = name.bytes().all(|byte| byte.is_ascii_digit());
             if name == "ALL:" {
-                break;
+                is_of_all = true;
+                continue;
+            }
+            if is_of_all {
+                if name == "count:" {
+                    counts_of_all = words.iter().filter_map(|word| word.parse().ok()).collect();
+                }
+                continue;
             }
             if !is_row && !["over:", "count:", "min:", "avg:", "max:"].contains(&name) {
                 continue;
@@ -79,9 +86,9 @@ impl Format for Histograms {
                 let value: f64 = word.parse().map_err(|_| wrong(word))?;
                 match name {
                     "count:" => figures.samples = Some(word.parse().map_err(|_| wrong(word))?),
-                    "min:" => figures.min_ns = to_ns(value, unit_ns),
+                    "min:" => figures.min_ns = Some(time_ns(value, unit_ns, name)?),
                     "avg:" => figures.mean_ns = Some(value * unit_ns),
-                    _ => figures.max_ns = to_ns(value, unit_ns),
+                    _ => figures.max_ns = Some(time_ns(value, unit_ns, name)?),
                 }
             }
         }
@@ -114,8 +121,17 @@ impl Format for Histograms {
             }
             let who = format!("{} of CPU {}", figures.role, figures.cpus);
             imported.caveats.extend(cells.overflow(who.trim_start_matches(" of "), figures.max_ns));
-            cells.fill(&mut figures);
+            cells.fill(&mut figures)?;
             imported.figures.push(figures);
+        }
+        // Interrupt, kernel thread and program, in this order.
+        for (role, count) in [TIMERLAT_IRQ, TIMERLAT_THREAD, TIMERLAT_USER].into_iter().zip(counts_of_all) {
+            let of_role = imported.figures.iter().filter(|figures| figures.role == role);
+            let sum: u64 = of_role.filter_map(|figures| figures.samples).fold(0, u64::saturating_add);
+            if sum != count && is_timerlat {
+                let text = format!("the columns of {role} have {sum} samples, their count after `ALL:` is {count}");
+                return Err(Mistake::new(0, text));
+            }
         }
         imported.caveats.extend(missed_events(text).into_iter().chain(stopped(text)));
         imported.remarks = remarks(text);

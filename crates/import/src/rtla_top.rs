@@ -113,6 +113,8 @@ fn of_timerlat(line: &str, title: &str) -> Option<Vec<Figures>> {
         let [_, min, avg, max] = words[..] else { return None };
         let time =
             |word: &str| if word == "-" { Some(None) } else { Some(Some(word.parse::<u64>().ok()? as f64 * unit_ns)) };
+        // A time out of range is none.
+        let to_whole = |ns: Option<f64>| ns.map_or(Some(None), |ns| Some(Some(to_ns(ns, 1.0)?)));
         let (min, avg, max) = (time(min)?, time(avg)?, time(max)?);
         if max.is_none() {
             continue;
@@ -124,9 +126,9 @@ fn of_timerlat(line: &str, title: &str) -> Option<Vec<Figures>> {
             cpus: cpu.to_string(),
             // The count is that of interrupts.
             samples: (role == TIMERLAT_IRQ).then_some(count),
-            min_ns: min.and_then(|ns| to_ns(ns, 1.0)),
+            min_ns: to_whole(min)?,
             mean_ns: avg,
-            max_ns: max.and_then(|ns| to_ns(ns, 1.0)),
+            max_ns: to_whole(max)?,
             ..Figures::default()
         });
     }
@@ -153,7 +155,7 @@ fn of_osnoise(line: &str) -> Option<Vec<Figures>> {
         phase: if counts.len() == 2 { "hwnoise" } else { "osnoise" }.to_owned(),
         cpus: cpu.to_string(),
         duration_ns: Some(number(runtime)?.checked_mul(1_000)?),
-        max_ns: to_ns(number(single)? as f64, 1e3),
+        max_ns: Some(to_ns(number(single)? as f64, 1e3)?),
         note: format!("{available} % of the CPU available, at most {} us of noise in a period.", number(of_period)?),
         ..Figures::default()
     };

@@ -191,7 +191,7 @@ impl Block {
             imported.caveats.push(caveat("overflow", text));
         }
         imported.caveats.extend(self.cells.overflow(&who, self.figures.max_ns));
-        self.cells.fill(&mut self.figures);
+        self.cells.fill(&mut self.figures)?;
         // Those of the file are exact.
         self.figures.p50_ns = self.p50_ns.or(self.figures.p50_ns);
         self.figures.p99_ns = self.p99_ns.or(self.figures.p99_ns);

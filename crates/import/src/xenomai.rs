@@ -65,7 +65,8 @@ impl Format for Plot {
             .caveats
             .push(caveat("folded", "early wake-ups are in the cells of late ones, by their absolute value"));
         imported.caveats.extend(omission("the thread", figures.max_ns, figures.period_ns));
-        cells.fill(&mut figures);
+        // The histogram also has the samples of the warm-up.
+        cells.fill_unchecked(&mut figures);
         imported.figures.push(figures);
         Ok(imported)
     }

@@ -533,6 +533,79 @@ fn a_file_that_is_cut_after_whole_lines_is_refused() {
 }
 
 #[test]
+fn maxima_that_contradict_the_histogram_are_refused_in_all_formats() {
+    let latmus = "# sampling period: 500 microseconds\n# context: user\n# min latency: -0.213\n# avg latency: 0.902\n# max latency: \
+                  307.915\n# sample count: 1000\n0 900\n1 80\n7 15\n199+ 5\n";
+    let rteval = text_of("rteval-timerlat.xml");
+    let maximum = rteval.find("<maximum unit=\"us\">").expect("a maximum");
+    let maximum = &rteval[maximum..maximum + rteval[maximum..].find("</maximum>").unwrap()];
+    for (text, from, to, expected) in [
+        (
+            text_of("cyclictest-2.4-hist.txt"),
+            "# Max Latencies: 00632",
+            "# Max Latencies: 00058",
+            "23 samples are beyond the last cell",
+        ),
+        (text_of("cyclictest-2.4.json"), "\"max\": 632", "\"max\": 59", "samples are beyond the last cell"),
+        (
+            text_of("cyclictest-2.4.json"),
+            "\"max\": 632",
+            "\"max\": 10000000000000000000000000",
+            "max of thread 0 is out of range",
+        ),
+        (
+            text_of("cyclictest-2.4.json"),
+            "\"max\": 632",
+            "\"max\": 2",
+            "the histogram has samples above the maximum of 2 us",
+        ),
+        (
+            text_of("rtla-timerlat-hist-6.1.txt"),
+            "max:      13371",
+            "max:        951",
+            "123 samples are beyond the last cell",
+        ),
+        (text_of("rtla-timerlat-hist-6.1.txt"), "avg:        158", "avg:      99158", "is above its maximum, 13371 us"),
+        (
+            latmus.to_owned(),
+            "max latency: 307.915",
+            "max latency: 3.915",
+            "the histogram has samples above the maximum of 3.915 us",
+        ),
+        (latmus.to_owned(), "max latency: 307.915", "max latency: 7.915", "5 samples are beyond the last cell"),
+        (rteval.clone(), maximum, "<maximum unit=\"us\">1", "above"),
+        (
+            rteval.clone(),
+            maximum,
+            "<maximum unit=\"us\">900000",
+            "no cell of the histogram has the maximum of 900000 us",
+        ),
+        (
+            "T: 0 ( 3431) P:99 I:1000 C: 100000 Min:      7 Act:   10 Avg:   10 Max:      18\n".to_owned(),
+            "10 Max",
+            "100 Max",
+            "its mean, 100 us",
+        ),
+    ] {
+        assert!(of(&text).is_ok(), "{:?}", of(&text));
+        assert!(text.contains(from), "{from}");
+        let error = of(&text.replacen(from, to, 1)).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+    let all = text_of("rtla-timerlat-hist-6.1.txt") + "ALL:        IRQ       Thr\ncount:     9382      9382\n";
+    assert!(of(&all).is_ok());
+    let error = of(&all.replace("9382      9382", "9999      9382")).unwrap_err();
+    assert!(
+        error.ends_with("the columns of timerlat/irq have 9382 samples, their count after `ALL:` is 9999"),
+        "{error}"
+    );
+    // Old versions of latmus do not mark the cell of the longest times.
+    let unmarked = of(&latmus.replace("199+", "199")).unwrap();
+    assert!(unmarked.caveats.iter().any(|caveat| caveat.text.contains("the last cell also contains later samples")));
+    assert_eq!(figures(&unmarked)[0].histogram.as_ref().unwrap().total(), 995);
+}
+
+#[test]
 fn one_cell_of_rtla_ends_at_the_maximum() {
     let text = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex   IRQ-000   Thr-000\n\
                 0          1000       1000\nover:         0         0\ncount:     1000      1000\nmin:          2         5\navg:         \
