@@ -13,10 +13,29 @@ pub struct Columns;
 /// Names of a column with numbers of samples.
 const COUNTS: [&str; 8] = ["count", "counts", "number", "samples", "frequency", "occurrences", "hits", "n"];
 /// Names of units in a heading.
-const UNITS: [(Unit, [&str; 5]); 3] = [
+const UNITS: [(Unit, [&str; 5]); 4] = [
     (Unit::Ns, ["ns", "nsec", "nsecs", "nanosecond", "nanoseconds"]),
     (Unit::Us, ["us", "usec", "usecs", "microsecond", "microseconds"]),
     (Unit::Ms, ["ms", "msec", "msecs", "millisecond", "milliseconds"]),
+    (Unit::S, ["s", "sec", "secs", "second", "seconds"]),
+];
+/// Names of other units, which cannot be read.
+const OTHER_UNITS: [&str; 15] = [
+    "m",
+    "min",
+    "mins",
+    "minute",
+    "minutes",
+    "h",
+    "hour",
+    "hours",
+    "ps",
+    "picosecond",
+    "picoseconds",
+    "cycle",
+    "cycles",
+    "tick",
+    "ticks",
 ];
 
 impl Format for Columns {
@@ -25,8 +44,19 @@ impl Format for Columns {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        let mut rows = rows(text).peekable();
-        rows.peek().is_some() && rows.all(|(_, line)| pair(line).is_some())
+        let has_counts = lines(text).next().is_some_and(|(number, line)| {
+            is_heading(line) && Heading::of(number, line).is_ok_and(|heading| heading.separator != ' ')
+        });
+        let is_pair: Vec<bool> = rows(text).map(|(_, line)| pair(line).is_some()).collect();
+        let wrong = is_pair.iter().filter(|is_pair| !**is_pair).count();
+        // A row that is wrong has a message with its line, if the others show the format.
+        let is_cut =
+            || rows(text).last().is_some_and(|(_, line)| line.starts_with(|first: char| first.is_ascii_digit()));
+        match wrong {
+            0 => !is_pair.is_empty(),
+            1 if is_pair.last() == Some(&false) && is_pair.len() > 2 => is_cut(),
+            _ => has_counts && wrong < is_pair.len(),
+        }
     }
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
@@ -43,11 +73,15 @@ impl Format for Columns {
         let mut cells = Cells::default();
         let mut last_ns = None;
         for (number, line) in rows(text) {
-            let wrong = || Mistake::new(number, format!("{line:?} is no value with its number of samples"));
+            let wrong = || {
+                Mistake::new(
+                    number,
+                    format!("{line:?} must be a value and a whole number of samples, such as `12.5,3`"),
+                )
+            };
             let (first, second) = pair(line).ok_or_else(wrong)?;
             let (value, count) = if heading.is_count_first { (second, first) } else { (first, second) };
-            let value_ns = value.parse().ok().filter(|value: &f64| value.is_finite());
-            let value_ns = value_ns.and_then(|value| to_ns(value, unit.ns() as f64)).ok_or_else(wrong)?;
+            let value_ns = value.parse().ok().and_then(|value| to_ns(value, unit.ns() as f64)).ok_or_else(wrong)?;
             if last_ns.is_some_and(|last_ns| value_ns <= last_ns) {
                 return Err(Mistake::new(number, format!("{line:?} is not above the row before it")));
             }
@@ -75,6 +109,8 @@ impl Format for Columns {
 /// The names of the columns: `latency_us,count`.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Heading {
+    /// The sign between the columns.
+    separator: char,
     /// The unit of the values, if the heading has it.
     unit: Option<Unit>,
     /// True if the number of samples is the first column.
@@ -106,7 +142,13 @@ impl Heading {
             }
         };
         let unit = UNITS.iter().find(|(_, names)| value.iter().any(|word| names.contains(&word.as_str())));
-        Ok(Self { unit: unit.map(|(unit, _)| *unit), is_count_first })
+        if let (None, Some(other)) = (unit, value.iter().find(|word| OTHER_UNITS.contains(&word.as_str()))) {
+            let text = format!(
+                "its heading names `{other}`, which is no unit of a column: convert the times to ns, us, ms or s"
+            );
+            return Err(Mistake::new(number, text));
+        }
+        Ok(Self { separator, unit: unit.map(|(unit, _)| *unit), is_count_first })
     }
 }
 
@@ -127,9 +169,87 @@ fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines
 }
 
-/// Both numbers of a row.
-fn pair(line: &str) -> Option<(&str, &str)> {
-    let (first, second) = line.split_once([' ', '\t', ',', ';'])?;
+/// Both numbers of a row, which can be in quotes. Between semicolons or tabs, a comma is the decimal sign.
+fn pair(line: &str) -> Option<(String, String)> {
+    let strong = [';', '\t'].into_iter().find(|separator| line.contains(*separator));
+    let (first, second) = match strong {
+        Some(separator) => line.split_once(separator)?,
+        None => line.split_once([' ', ','])?,
+    };
     let second = second.trim_matches([' ', '\t', ',', ';']);
-    [first, second].iter().all(|number| number.parse::<f64>().is_ok_and(f64::is_finite)).then_some((first, second))
+    let number = |text: &str| {
+        let text = text.trim().trim_matches('"');
+        let text = if strong.is_some() { text.replace(',', ".") } else { text.to_owned() };
+        text.parse::<f64>().is_ok_and(f64::is_finite).then_some(text)
+    };
+    Some((number(first)?, number(second)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<(Option<i64>, Option<u64>), String> {
+        if !Columns.is_it(text) {
+            return Err("another format".to_owned());
+        }
+        let read = Columns.read(text, None).map_err(|mistake| format!("line {}: {}", mistake.line, mistake.text))?;
+        let figures = &read.figures[0];
+        Ok((figures.histogram.as_ref().and_then(|histogram| Some(histogram.iter().next_back()?.0)), figures.samples))
+    }
+
+    #[test]
+    fn headings_have_all_names_of_units() {
+        for (heading, expected_ns) in [
+            ("latency (s),count", 7_000_000_000),
+            ("latency_s,count", 7_000_000_000),
+            ("seconds,count", 7_000_000_000),
+            ("latency [sec],count", 7_000_000_000),
+            ("time_msec,count", 7_000_000),
+            ("latency (µs),count", 7_000),
+            ("latency,count", 7_000),
+            ("ns,count", 7),
+        ] {
+            let (last_ns, samples) = read(&format!("{heading}\n1,5\n7,2\n")).unwrap();
+            // Large values of a histogram are less than 0.1 % above the exact ones.
+            assert!(
+                last_ns.is_some_and(|ns| (expected_ns..=expected_ns + expected_ns / 1_000).contains(&ns)),
+                "{heading}"
+            );
+            assert_eq!(samples, Some(7));
+        }
+        for unit in ["min", "m", "minutes", "hours", "ps", "cycles"] {
+            let error = read(&format!("latency_{unit},count\n1,5\n")).unwrap_err();
+            assert!(error.starts_with(&format!("line 1: its heading names `{unit}`, which is no unit")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_row_has_a_message_with_its_line() {
+        for text in [
+            "latency_us,count\n1,5\n2,10\n3,",
+            "1,5\n2,10\n3,",
+            "latency_us,count\n1,5\nx,10\n3,4\n",
+            "latency_us,count\n1,5\n2,1.5\n3,4\n",
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(
+                error.ends_with("must be a value and a whole number of samples, such as `12.5,3`"),
+                "{text}: {error}"
+            );
+        }
+        assert!(read("latency_us,count\n1,5\n2,10\n3,").unwrap_err().starts_with("line 4: \"3,\""));
+        for text in ["a,count\nb,c\n", "the count, of samples\nwas 3\n", "1,5\nthe end\n", "1 2 3\n4 5 6\n"] {
+            assert_eq!(read(text).unwrap_err(), "another format", "{text}");
+        }
+    }
+
+    #[test]
+    fn spreadsheets_write_quotes_and_their_own_decimal_sign() {
+        assert_eq!(read("\"latency_us\",\"count\"\n\"1\",\"5\"\n\"2\",\"6\"\n"), Ok((Some(2_000), Some(11))));
+        assert_eq!(read("latency (us);count\n0,5;10\n1,5;20\n"), Ok((Some(1_500), Some(30))));
+        assert_eq!(read("count;latency (us)\n5;0,5\n10;1,25\n"), Ok((Some(1_250), Some(15))));
+        assert_eq!(read("0.5\t10\n1.5\t20\n"), Ok((Some(1_500), Some(30))));
+        assert_eq!(read("1, 5\n2, 6\n"), Ok((Some(2_000), Some(11))));
+    }
 }

@@ -89,6 +89,8 @@ pub enum Unit {
     Us,
     /// Milliseconds.
     Ms,
+    /// Seconds.
+    S,
 }
 
 impl Unit {
@@ -99,6 +101,7 @@ impl Unit {
             Self::Ns => 1,
             Self::Us => 1_000,
             Self::Ms => 1_000_000,
+            Self::S => 1_000_000_000,
         }
     }
 
@@ -107,6 +110,7 @@ impl Unit {
             Self::Ns => "nanoseconds",
             Self::Us => "microseconds",
             Self::Ms => "milliseconds",
+            Self::S => "seconds",
         }
     }
 
