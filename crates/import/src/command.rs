@@ -11,6 +11,11 @@ impl<'a> Command<'a> {
         Self(text.split_whitespace().collect())
     }
 
+    /// True without any word.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The value of an option in its short form (`-i1000`, `-i 1000`, `-qi1000`) or long form (`--interval=1000`,
     /// `--interval 1000`, `--int=1000`). The last one counts.
     pub fn value(&self, letter: char, long: &str) -> Option<&'a str> {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::{
     Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, time_ns},
+    preemption,
 };
 
 /// The format.
@@ -39,6 +40,9 @@ impl Format for Json {
                 hostname: of("nodename"),
                 kernel: of("release"),
                 kernel_build: of("version"),
+                preempt: info["version"]
+                    .as_str()
+                    .and_then(|build| preemption::of_build(build, info["release"].as_str())),
                 arch: of("machine"),
                 ..Machine::default()
             },

@@ -5,6 +5,7 @@ use record::{Figures, Machine};
 use crate::{
     Format, Imported, Mistake, Unit, caveat,
     cells::{self, Cells, omission, to_ns},
+    preemption,
 };
 
 /// The format.
@@ -39,6 +40,10 @@ impl Format for Plot {
             version: of("libevl version:").unwrap_or_default().to_owned(),
             started_at: of("test started on:").unwrap_or_default().to_owned(),
             machine: Machine {
+                preempt: of("Linux version ").and_then(|version| {
+                    let (_, build) = version.split_once('#')?;
+                    preemption::of_build(&format!("#{build}"), kernel.as_deref())
+                }),
                 kernel,
                 cmdline: cmdline.map(str::to_owned),
                 clocksource: of("clocksource:").map(str::to_owned),

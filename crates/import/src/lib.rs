@@ -5,6 +5,7 @@
 //! | `cells` | printed histograms, and the figures that follow from them |
 //! | `command` | options in the command line of a tool |
 //! | `date` | dates as tools write them |
+//! | `preemption` | the preemption model of a kernel's build |
 //! | `text` | the text of a file, also of packed ones and those of Windows |
 //! | `log` | logs with a line for each sample, of any length |
 //! | all others | a format each, named after its tool |
@@ -28,6 +29,7 @@ mod lava;
 mod linuxcnc;
 mod log;
 mod oslat;
+mod preemption;
 mod rt_tests;
 mod rtc_testbench;
 mod rteval;
@@ -395,6 +397,9 @@ pub fn to_record(imported: Imported, path: &Path) -> Record {
         ..Record::default()
     }
 }
+
+/// The text of the caveat of a run that its latencies ended.
+const STOPPED: &str = "a sample above a limit ended the run, so its length depends on its latencies";
 
 /// The mistake of a file with several runs: only one of them would be read.
 fn another_run(line: usize) -> Mistake {

@@ -4,9 +4,10 @@ use record::{Caveat, Figures, Machine};
 use serde_json::Value;
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Format, Imported, Mistake, STOPPED, Unit, caveat,
     cells::{Cells, omission, time_ns, to_ns},
     command::Command,
+    date, preemption,
 };
 
 /// The format.
@@ -73,6 +74,10 @@ impl Format for Json {
         if is_oslat {
             imported.caveats.push(caveat("mixed", LOOPS));
         }
+        let limit_us = if is_oslat { words.value('T', "trace-threshold") } else { words.value('b', "breaktrace") };
+        if is_above(&imported.figures, limit_us) {
+            imported.caveats.push(caveat("stopped", STOPPED));
+        }
         imported.command = command;
         Ok(imported)
     }
@@ -99,10 +104,12 @@ fn with_quoted_command(text: &str) -> String {
 
 fn machine(info: &Value) -> Machine {
     let of = |key: &str| info[key].as_str().map(str::to_owned);
+    let of_build = || preemption::of_build(info["version"].as_str()?, info["release"].as_str());
     Machine {
         hostname: of("nodename"),
         kernel: of("release"),
         kernel_build: of("version"),
+        preempt: if info["realtime"].as_i64() == Some(1) { Some(preemption::REAL_TIME.to_owned()) } else { of_build() },
         arch: of("machine"),
         ..Machine::default()
     }
@@ -157,18 +164,14 @@ fn of_cyclictest(
     let is_equal =
         threads == 1 || has_histogram || command.has('S', "smp") || command.value('d', "distance") == Some("0");
     let period_us = command.value('i', "interval").map_or(Some(1_000), |value| value.parse::<u64>().ok());
-    let priority = command.value('p', "priority");
-    let is_fifo = command.value('y', "policy").is_none_or(|policy| policy.eq_ignore_ascii_case("fifo"));
     let cpu = thread["cpu"].as_u64();
     let mut figures = Figures {
         probe: record::TIMER.to_owned(),
         phase: format!("thread-{number}"),
         cpus: cpu.map(|cpu| cpu.to_string()).unwrap_or_default(),
-        policy: match priority {
-            Some(priority) if is_fifo && priority != "0" => format!("fifo:{priority}"),
-            _ => String::new(),
-        },
+        policy: policy(command),
         period_ns: period_us.filter(|_| is_equal).and_then(|us| us.checked_mul(1_000)),
+        duration_ns: duration_ns(file),
         samples: Some(cycles),
         min_ns: time("min")?.filter(|_| cycles > 0),
         mean_ns: thread["avg"].as_f64().filter(|_| cycles > 0).map(|mean| mean * f64::from(unit_ns)),
@@ -183,6 +186,37 @@ fn of_cyclictest(
         .collect();
     cells.fill(&mut figures)?;
     Ok((figures, caveats))
+}
+
+/// The policy of the threads of cyclictest, which needs FIFO for a priority, and a priority for FIFO and RR.
+fn policy(command: &Command<'_>) -> String {
+    let priority = command.value('p', "priority").map_or(Some(0), |priority| priority.parse::<u32>().ok());
+    let name = command.value('y', "policy").map(str::to_lowercase);
+    match (name.as_deref(), priority) {
+        _ if command.is_empty() => String::new(),
+        (_, None) => String::new(),
+        // The default priority depends on the number of threads.
+        (Some(name @ ("fifo" | "rr")), Some(0)) => name.to_owned(),
+        (Some("rr"), Some(priority)) => format!("rr:{priority}"),
+        (Some("deadline"), _) => "deadline".to_owned(),
+        (None | Some("other" | "normal"), Some(0)) => "other".to_owned(),
+        (Some(name @ ("batch" | "idle")), Some(0)) => name.to_owned(),
+        (None | Some("fifo" | "other" | "normal" | "batch" | "idle"), Some(priority)) => format!("fifo:{priority}"),
+        (Some(_), _) => String::new(),
+    }
+}
+
+/// The time from the start to the end of a run, in whole seconds.
+fn duration_ns(file: &Value) -> Option<u64> {
+    let time = |key: &str| date::timestamp(file[key].as_str()?);
+    let seconds = time("end_time")?.as_second().checked_sub(time("start_time")?.as_second())?;
+    u64::try_from(seconds).ok().filter(|&seconds| seconds > 0)?.checked_mul(1_000_000_000)
+}
+
+/// True if the longest time of a thread is above this limit, us, which ends a run.
+fn is_above(figures: &[Figures], limit_us: Option<&str>) -> bool {
+    let limit_ns = limit_us.and_then(|us| us.parse::<i64>().ok()?.checked_mul(1_000)).filter(|&ns| ns > 0);
+    limit_ns.is_some_and(|limit_ns| figures.iter().any(|figures| figures.max_ns > Some(limit_ns)))
 }
 
 fn of_oslat(number: u32, thread: &Value, command: &Command<'_>) -> Result<Read, Mistake> {

@@ -4,7 +4,7 @@ use record::{Caveat, Figures, Machine};
 use roxmltree::{Document, Node};
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Format, Imported, Mistake, STOPPED, Unit, caveat,
     cells::{Cells, omission, to_ns},
     command::Command,
 };
@@ -39,6 +39,9 @@ impl Format for Summary {
         let measurements = children(root, "Measurements").flat_map(|node| node.children());
         for tool in measurements.filter(|node| node.has_tag_name("cyclictest") || node.has_tag_name("timerlat")) {
             let (figures, caveats) = of_tool(tool)?;
+            if is_stopped(tool) {
+                imported.caveats.push(caveat("stopped", STOPPED));
+            }
             imported.command = tool.attribute("command_line").unwrap_or_default().to_owned();
             imported.figures.extend(figures);
             imported.caveats.extend(caveats);
@@ -53,6 +56,17 @@ impl Format for Summary {
         }
         Ok(imported)
     }
+}
+
+/// True if a sample above a limit ended the run: `--stoptrace` of timerlat, `--breaktrace` of cyclictest.
+fn is_stopped(tool: Node<'_, '_>) -> bool {
+    let is_false = |node: Node<'_, '_>| matches!(node.attribute("invoked"), Some("0" | "false" | "False"));
+    let is_stop = |node: Node<'_, '_>| {
+        let name = node.tag_name().name();
+        name.starts_with("stoptrace_invoked") && !is_false(node)
+            || name == "abort_report" && node.attribute("reason").is_none_or(|reason| reason == "breaktrace")
+    };
+    tool.descendants().any(is_stop)
 }
 
 /// The caveat of timerlat.
@@ -111,15 +125,35 @@ fn of_all_threads(
         caveats.push(caveat("mixed", format!("the figures of {name} are those of all threads together")));
         return Ok(Some(figures));
     }
-    let range_us = words.value('h', "histogram").and_then(|cells| cells.parse::<i64>().ok());
+    let stop = tool.descendants().find(|node| node.has_tag_name("stoptrace_report"));
+    if let Some(stop) = stop {
+        // That of the sample that ended the run.
+        let latency = stop.descendants().find(|node| node.has_tag_name("Thread_latency"));
+        let latency = latency.and_then(|node| child(node, "latency").or(Some(node)));
+        let latency_ns = latency.map(|node| time_of(node, "Thread_latency")).transpose()?;
+        figures.max_above_ns = latency_ns.and_then(|ns| to_ns(ns, 1.0));
+        stop.attribute("CPU").unwrap_or_default().clone_into(&mut figures.cpus);
+        caveats.push(caveat(
+            "overflow",
+            format!(
+                "rteval has no statistics of {name}, because its run was ended; only the sample that ended it is known"
+            ),
+        ));
+        return Ok(figures.max_above_ns.is_some().then_some(figures));
+    }
+    let range = if name == "timerlat" { words.value('E', "entries") } else { words.value('h', "histogram") };
+    let range_us = range.and_then(|cells| cells.parse::<i64>().ok());
     figures.max_above_ns = range_us.and_then(|us| us.checked_mul(1_000));
     let range = range_us.map(|us| format!(" of {us} us")).unwrap_or_default();
-    caveats.push(caveat(
-        "overflow",
-        format!(
-            "rteval left out all statistics of {name}, because its maximum exceeded the range{range} of the histogram"
-        ),
-    ));
+    let why = if is_stopped(tool) {
+        "a sample above a limit ended its run".to_owned()
+    } else {
+        format!("its maximum exceeded the range{range} of the histogram")
+    };
+    if is_stopped(tool) {
+        figures.max_above_ns = None;
+    }
+    caveats.push(caveat("overflow", format!("rteval left out all statistics of {name}, because {why}")));
     Ok(figures.max_above_ns.is_some().then_some(figures))
 }
 
@@ -154,7 +188,11 @@ fn fill(node: Node<'_, '_>, is_timerlat: bool, figures: &mut Figures) -> Result<
 }
 
 fn time_ns(statistics: Node<'_, '_>, name: &str) -> Result<Option<f64>, Mistake> {
-    let Some(node) = child(statistics, name) else { return Ok(None) };
+    child(statistics, name).map(|node| time_of(node, name)).transpose()
+}
+
+/// The time in an element with its unit, ns.
+fn time_of(node: Node<'_, '_>, name: &str) -> Result<f64, Mistake> {
     let unit_ns = match node.attribute("unit") {
         Some("us") => 1e3,
         Some("ns") => 1.0,
@@ -167,7 +205,7 @@ fn time_ns(statistics: Node<'_, '_>, name: &str) -> Result<Option<f64>, Mistake>
     };
     let ns = number::<f64>(node)? * unit_ns;
     let is_time = ns.is_finite() && to_ns(ns, 1.0).is_some();
-    is_time.then_some(Some(ns)).ok_or_else(|| mistake(node, format!("<{name}> is out of range")))
+    is_time.then_some(ns).ok_or_else(|| mistake(node, format!("<{name}> is out of range")))
 }
 
 fn number<T: std::str::FromStr>(node: Node<'_, '_>) -> Result<T, Mistake> {

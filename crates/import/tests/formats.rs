@@ -606,6 +606,56 @@ fn maxima_that_contradict_the_histogram_are_refused_in_all_formats() {
 }
 
 #[test]
+fn a_run_of_cyclictest_or_rteval_that_a_limit_ended_says_so() {
+    let json = text_of("cyclictest-2.4.json").replace("-i1000 ", "-i1000 -b 500 ");
+    assert!(kinds(&of(&json).unwrap()).contains(&"stopped"));
+    assert!(!kinds(&of(&json.replace("-b 500", "-b 5000")).unwrap()).contains(&"stopped"), "the limit was not reached");
+    let rteval = text_of("rteval-timerlat.xml");
+    assert!(!kinds(&of(&rteval).unwrap()).contains(&"stopped"));
+    for mark in ["<stoptrace_invoked invoked=\"true\"/>", "<abort_report reason=\"breaktrace\"/>"] {
+        let text = rteval.replace("</timerlat>", &format!("{mark}</timerlat>"));
+        assert!(kinds(&of(&text).unwrap()).contains(&"stopped"), "{mark}");
+    }
+    let stop = "<rteval version=\"3.8\"><Measurements><timerlat command_line=\"rtla timerlat hist -E3500\"><stoptrace_invoked \
+                invoked=\"true\"/><stoptrace_report CPU=\"1\"><Thread_latency><latency \
+                unit=\"us\">42.59</latency></Thread_latency></stoptrace_report></timerlat></Measurements></rteval>";
+    let record = of(stop).unwrap();
+    assert_eq!(kinds(&record), ["stopped", "mixed", "overflow", "overflow"]);
+    assert_eq!((figures(&record)[0].max_above_ns, figures(&record)[0].cpus.as_str()), (Some(42_590), "1"));
+}
+
+#[test]
+fn the_command_line_of_cyclictest_has_the_policy_and_the_file_the_rest() {
+    let json = text_of("cyclictest-2.4.json");
+    assert!(json.contains("-p90"));
+    let policy = |options: &str| figures(&of(&json.replace("-p90", options)).unwrap())[1].policy.clone();
+    for (options, expected) in [
+        ("-p90", "fifo:90"),
+        ("--priority=80", "fifo:80"),
+        ("--priority 80", "fifo:80"),
+        ("--policy=rr -p5", "rr:5"),
+        ("-p5 --policy RR", "rr:5"),
+        ("-y fifo -p70", "fifo:70"),
+        ("--policy other", "other"),
+        ("--policy=batch", "batch"),
+        ("--policy other -p5", "fifo:5"),
+        ("", "other"),
+        ("-y fifo", "fifo"),
+        ("-p x", ""),
+    ] {
+        assert_eq!(policy(options), expected, "{options}");
+    }
+    let record = of(&json).unwrap();
+    assert_eq!(figures(&record)[1].duration_ns, Some(6_000_000_000));
+    assert_eq!(record.machine.preempt.as_deref(), Some("dynamic (mode not readable)"));
+    let real_time = of(&json.replace("\"realtime\": 0", "\"realtime\": 1")).unwrap();
+    assert_eq!(real_time.machine.preempt.as_deref(), Some("PREEMPT_RT"));
+    let latmus = "# Linux version 6.12.85-cip22 (gcc 12) #1 SMP PREEMPT_RT Mon\n# sampling period: 250 microseconds\n# context: \
+                  user\n# sample count: 2\n1 2\n";
+    assert_eq!(of(latmus).unwrap().machine.preempt.as_deref(), Some("PREEMPT_RT"));
+}
+
+#[test]
 fn one_cell_of_rtla_ends_at_the_maximum() {
     let text = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex   IRQ-000   Thr-000\n\
                 0          1000       1000\nover:         0         0\ncount:     1000      1000\nmin:          2         5\navg:         \
