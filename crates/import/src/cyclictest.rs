@@ -18,6 +18,8 @@ pub struct Rows;
 
 /// The line before the rows in the files of cyclictest, which have a summary after them.
 const TITLE: &str = "# Histogram";
+/// The first line of the summary after the rows.
+const MINIMA: &str = "# Min Latencies:";
 /// The line after the rows, and after the sums of the rows.
 const OVERFLOWS: &str = "# Histogram Overflows:";
 
@@ -27,7 +29,7 @@ impl Format for Text {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        text.lines().any(|line| line.starts_with("# Min Latencies:") || line_of_thread(line).is_some())
+        text.lines().any(|line| line.starts_with(MINIMA) || line_of_thread(line).is_some())
     }
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
@@ -38,9 +40,16 @@ impl Format for Text {
             let text = "a sample above a limit (-b) ended the run, so its length depends on its latencies";
             imported.caveats.push(caveat("stopped", text));
         }
+        let begins = |line: &str| line.trim_end() == TITLE || line.starts_with(MINIMA);
+        for name in [TITLE, MINIMA] {
+            let mut lines = (1..).zip(text.lines()).filter(|(_, line)| begins(line) && line.starts_with(name));
+            if let Some((number, _)) = lines.nth(1) {
+                return Err(another_run(number));
+            }
+        }
         let lines = lines_of_threads(text)?;
         let policy = policy(text);
-        let Some(least) = numbers_after(text, "# Min Latencies:")? else {
+        let Some(least) = numbers_after(text, MINIMA)? else {
             return of_lines(lines, policy, stated, unit, imported);
         };
         let threads = least.len();
@@ -64,7 +73,7 @@ impl Format for Text {
                 value.map(|value| time_ns(value as f64, unit.ns() as f64, name)).transpose()
             };
             let mut figures = Figures {
-                min_ns: time(&least, "# Min Latencies:")?,
+                min_ns: time(&least, MINIMA)?,
                 mean_ns: time(&mean, "# Avg Latencies:")?.map(|ns| ns as f64),
                 max_ns: time(&largest, "# Max Latencies:")?,
                 ..figures(thread)

@@ -13,7 +13,7 @@ use std::{
 use record::{Caveat, Figures, Histogram, TIMERLAT_IRQ, TIMERLAT_THREAD, grouped};
 
 use crate::{
-    FIGURES_MAX, Imported, Mistake, Unit, caveat,
+    FIGURES_MAX, Imported, Mistake, Unit, another_run, caveat,
     rtla::{KERNEL, TIMERLAT_USER},
 };
 
@@ -117,7 +117,12 @@ impl Log {
                         let text = format!("more than {} threads", grouped(FIGURES_MAX as u64));
                         return Ok(Err(Mistake::new(number, text)));
                     }
-                    if threads.entry(at).or_insert_with(Thread::new).add(sample, unit_ns).is_none() {
+                    let thread = threads.entry(at).or_insert_with(Thread::new);
+                    // Cyclictest counts its cycles; a trace can begin again.
+                    if self == Self::Cyclictest && thread.samples > 0 && sample.number <= thread.last {
+                        return Ok(Err(another_run(number)));
+                    }
+                    if thread.add(sample, unit_ns).is_none() {
                         return Ok(Err(Mistake::new(number, "its value is out of range")));
                     }
                 }

@@ -3,9 +3,9 @@
 use record::{Figures, Machine, grouped};
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, to_ns},
-    date,
+    date, preemption,
 };
 
 /// The format.
@@ -28,7 +28,15 @@ impl Format for Cyclic {
             (imported.version, imported.started_at, imported.machine) = system_info(text);
         }
         let mut blocks: Vec<Block> = Vec::new();
+        let (mut has_begun, mut instances, mut seconds) = (false, 0, None);
         for (number, line) in (1..).zip(text.lines()) {
+            if line.contains("stress-ng: ") && line.contains("] dispatching hogs: ") {
+                if has_begun {
+                    return Err(another_run(number));
+                }
+                (has_begun, instances) = (true, hogs(line));
+            }
+            seconds = seconds.or_else(|| completed(line));
             let Some(message) = message(line) else { continue };
             if let Some(title) = message.strip_prefix("sched SCHED_") {
                 blocks.push(Block::new(number, title)?);
@@ -40,9 +48,10 @@ impl Format for Cyclic {
             return Err(Mistake::new(0, NO_LATENCIES));
         }
         for (at, block) in blocks.into_iter().enumerate() {
-            block.end(at, &mut imported)?;
+            block.end(at, seconds, &mut imported)?;
         }
-        let has_more = text.lines().filter_map(message).any(|text| text.contains("run just 1 instance"));
+        let has_more =
+            instances > 1 || text.lines().filter_map(message).any(|text| text.contains("run just 1 instance"));
         if has_more {
             imported.caveats.push(caveat("mixed", "several instances ran, and stress-ng prints only one of them"));
         }
@@ -58,6 +67,19 @@ const LAST_PERCENT: &str = "99.99%:";
 /// The caveat of each result.
 const RELATIVE: &str =
     "each sleep begins after the one before, so there are no deadlines; latencies include the cost of the calls";
+
+/// The number of instances in `dispatching hogs: 4 cyclic, 2 cpu`.
+fn hogs(line: &str) -> u64 {
+    let (_, hogs) = line.split_once("dispatching hogs: ").unwrap_or_default();
+    let cyclic = hogs.split(',').find_map(|hog| hog.trim().strip_suffix("cyclic")?.trim().parse().ok());
+    cyclic.unwrap_or_default()
+}
+
+/// The seconds of `successful run completed in 600.00s (10 mins, 0.00 secs)`.
+fn completed(line: &str) -> Option<f64> {
+    let (_, time) = line.split_once("run completed in ")?;
+    time.split('s').next()?.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite())
+}
 
 /// The text behind `cyclic:` in a line of the log.
 fn message(line: &str) -> Option<&str> {
@@ -79,6 +101,7 @@ fn system_info(text: &str) -> (String, String, Machine) {
     let machine = Machine {
         hostname: of("hostname"),
         kernel: of("release"),
+        preempt: of("version").and_then(|build| preemption::of_build(&build, of("release").as_deref())),
         kernel_build: of("version"),
         arch: of("machine"),
         ..Machine::default()
@@ -129,6 +152,12 @@ impl Block {
         })
     }
 
+    /// The share of a run of so many seconds in which so many samples were taken: one a sleep with its latency.
+    fn share(&self, samples: u64, seconds: f64) -> Option<f64> {
+        let each_ns = self.figures.period_ns? as f64 + self.figures.mean_ns?;
+        (seconds > 0.0).then(|| samples as f64 * each_ns / (seconds * 1e9))
+    }
+
     fn line(&mut self, number: usize, message: &str) -> Result<(), Mistake> {
         let wrong = || Mistake::new(number, format!("{message:?} must have a number of ns"));
         let words: Vec<&str> = message.split([' ', ',']).filter(|word| !word.is_empty()).collect();
@@ -169,7 +198,8 @@ impl Block {
         Ok(())
     }
 
-    fn end(mut self, at: usize, imported: &mut Imported) -> Result<(), Mistake> {
+    /// The run took so many seconds, if its output says so.
+    fn end(mut self, at: usize, seconds: Option<f64>, imported: &mut Imported) -> Result<(), Mistake> {
         let samples = self.figures.samples.unwrap_or_default();
         if self.figures.max_ns.is_none() {
             return Err(Mistake::new(0, "it has no line `cyclic: min: ... max: ...`; the output is cut"));
@@ -188,6 +218,15 @@ impl Block {
         if let Some(needed) = self.needed {
             let text =
                 format!("{who}: only the first {} of {} samples are in the figures", grouped(samples), grouped(needed));
+            imported.caveats.push(caveat("overflow", text));
+        } else if let Some(share) =
+            seconds.and_then(|seconds| self.share(samples, seconds)).filter(|&share| share < 0.9)
+        {
+            let text = format!(
+                "{who}: the {} samples of the figures are only the first {:.1} % of the run; --cyclic-samples keeps more",
+                grouped(samples),
+                100.0 * share
+            );
             imported.caveats.push(caveat("overflow", text));
         }
         imported.caveats.extend(self.cells.overflow(&who, self.figures.max_ns));

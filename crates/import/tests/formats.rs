@@ -448,7 +448,8 @@ fn cut_and_contradictory_texts_of_cyclictest_are_refused() {
             .contains("thread-0: the histogram has samples above the maximum of 10 us")
     );
     assert!(wrong("# Min Latencies: 00003", "# Min Latencies: 00004").contains("samples below the minimum of 4 us"));
-    assert!(of(&format!("{text}{text}")).unwrap_err().contains("is not above the row before it"));
+    let twice = of(&format!("{text}{text}")).unwrap_err();
+    assert!(twice.ends_with(": another run begins here: split the file into its runs"), "{twice}");
     let no_summary = of(&text[..text.find("# Total").unwrap()]).unwrap_err();
     assert!(no_summary.ends_with("it has no line `# Min Latencies:` after its rows; the file is cut"), "{no_summary}");
     let rows = "# rows\n000003 000100\n000900 00012";
@@ -653,6 +654,26 @@ fn the_command_line_of_cyclictest_has_the_policy_and_the_file_the_rest() {
     let latmus = "# Linux version 6.12.85-cip22 (gcc 12) #1 SMP PREEMPT_RT Mon\n# sampling period: 250 microseconds\n# context: \
                   user\n# sample count: 2\n1 2\n";
     assert_eq!(of(latmus).unwrap().machine.preempt.as_deref(), Some("PREEMPT_RT"));
+}
+
+#[test]
+fn runs_of_stress_ng_and_of_a_log_are_kept_apart() {
+    let stress = text_of("stress-ng-0.15-cyclic.txt");
+    for text in [stress.clone(), text_of("cyclictest-2.4-hist.txt"), text_of("cyclictest-2.4-verbose.txt")] {
+        let error = of(&format!("{text}{text}")).unwrap_err();
+        assert!(error.ends_with("another run begins here: split the file into its runs"), "{error}");
+    }
+    let several = of(&stress.replace("dispatching hogs: 1 cyclic", "dispatching hogs: 2 cpu, 4 cyclic")).unwrap();
+    assert_eq!(kinds(&several), ["overflow", "mixed", "omission"]);
+    let without =
+        stress.lines().filter(|line| !line.contains("Note:")).map(|line| format!("{line}\n")).collect::<String>();
+    let first = of(&without.replace("completed in 2.00s", "completed in 600.00s (10 mins, 0.00 secs)")).unwrap();
+    let overflow = first.caveats.iter().find(|caveat| caveat.kind == "overflow").unwrap();
+    assert_eq!(
+        overflow.text,
+        "cyclic: the 10,000 samples of the figures are only the first 0.2 % of the run; --cyclic-samples keeps more"
+    );
+    assert!(!kinds(&of(&without.replace("completed in 2.00s", "completed in 1.20s")).unwrap()).contains(&"overflow"));
 }
 
 #[test]
