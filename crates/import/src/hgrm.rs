@@ -54,6 +54,13 @@ impl Format for Percentiles {
             }
         }
         imported.figures.extend(block.map(Block::end).transpose()?);
+        // Nobody knows if the histograms of another program are of one kind. Those of punctual have a role, which can be empty.
+        let is_own = |title: &str| title.ends_with("), raw") || title.ends_with("), corrected");
+        if imported.figures.len() > 1 {
+            for figures in imported.figures.iter_mut().filter(|figures| !is_own(&figures.phase)) {
+                figures.role.clone_from(&figures.phase);
+            }
+        }
         if !has_unit {
             imported.caveats.push(units);
         }
@@ -89,7 +96,10 @@ struct Block {
 impl Block {
     fn new(title: &str, number: usize, unit: Unit, is_own: bool) -> Self {
         let phase = if title.is_empty() { format!("histogram-{number}") } else { title.to_owned() };
-        let figures = Figures { probe: record::TIMER.to_owned(), phase, ..Figures::default() };
+        // `load CPU 1 (timer), corrected`
+        let role = || phase.rsplit_once(" (")?.1.rsplit_once("), ").map(|(role, _)| role.to_owned());
+        let role = if is_own { role().unwrap_or_default() } else { String::new() };
+        let figures = Figures { probe: record::TIMER.to_owned(), phase, role, ..Figures::default() };
         Self { figures, cells: Cells::default(), unit_ns: unit.ns() as f64, is_own, last: None, total: None }
     }
 

@@ -1,7 +1,11 @@
 //! Interval logs of HdrHistogram (`HistogramLogReader`, `AbstractHistogram.decodeFromByteBuffer`), also those that punctual
 //! exports as `.hlog`.
 
-use std::{collections::HashMap, io::Read as _, ops::RangeInclusive};
+use std::{
+    collections::{HashMap, HashSet},
+    io::Read as _,
+    ops::RangeInclusive,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::read::ZlibDecoder;
@@ -34,12 +38,16 @@ impl Format for Intervals {
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported::default();
         let (mut tags, mut places): (Vec<Tag<'_>>, HashMap<&str, usize>) = Default::default();
-        let mut has_unit = false;
+        let (mut has_unit, mut beyond, mut without_max) = (false, HashMap::new(), HashSet::new());
         let (unit, units) = Unit::of(unit, Unit::Ns);
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(comment) = line.strip_prefix('#') {
                 let comment = comment.trim_start_matches('[').trim_end_matches(']');
                 has_unit |= comment.starts_with(IN_NS);
+                if let Some((id, samples)) = beyond_of(comment) {
+                    beyond.insert(id, samples);
+                }
+                without_max.extend(comment.strip_suffix(": the maximum is not known"));
                 self::comment(comment, &mut imported);
             } else if !line.is_empty() && !line.starts_with('"') {
                 let interval = Interval::read(line).map_err(|text| Mistake::new(number, text))?;
@@ -59,11 +67,19 @@ impl Format for Intervals {
         let probe = if imported.tool == OWN { std::mem::take(&mut imported.command) } else { record::TIMER.to_owned() };
         for tag in tags {
             let unit_ns = if has_unit { 1 } else { unit.ns() };
-            let figures = tag.end(&mut imported, unit_ns).map_err(|text| Mistake::new(0, text))?;
+            let has_max = !without_max.contains(tag.name.as_str());
+            let beyond = beyond.get(tag.name.as_str()).copied().unwrap_or(0);
+            let figures = tag.end(&mut imported, unit_ns, beyond, has_max).map_err(|text| Mistake::new(0, text))?;
             imported.figures.push(Figures { probe: probe.clone(), ..figures });
         }
         Ok(imported)
     }
+}
+
+/// The tag and the number in the comment of punctual `load-timer-cpu1: 3 samples are beyond the last cell of the histogram`.
+fn beyond_of(comment: &str) -> Option<(&str, u64)> {
+    let (id, samples) = comment.strip_suffix(" samples are beyond the last cell of the histogram")?.split_once(": ")?;
+    Some((id, samples.parse().ok()?))
 }
 
 /// Reads a comment of punctual: version, probe and machine, start, and what its histograms lack. The probe is stored as the
@@ -102,8 +118,9 @@ struct Tag<'a> {
 }
 
 impl Tag<'_> {
-    /// The figures of all intervals together.
-    fn end(self, imported: &mut Imported, unit_ns: i64) -> Result<Figures, String> {
+    /// The figures of all intervals together. So many samples more are beyond the last cell; `has_max` is true if the printed
+    /// maximum is exact.
+    fn end(self, imported: &mut Imported, unit_ns: i64, beyond: u64, has_max: bool) -> Result<Figures, String> {
         let name = if self.name.is_empty() { "histogram".to_owned() } else { self.name };
         if self.intervals.len() > 1 {
             let text = format!("{name}: {} intervals are summed; their sequence is lost", self.intervals.len());
@@ -116,11 +133,13 @@ impl Tag<'_> {
                 let added = value_ns.and_then(|value_ns| cells.add(value_ns, 1, count));
                 added.ok_or_else(|| format!("{name}: too many samples, or too large values"))?;
             }
-            max_ns = max_ns.max(interval.max_ns());
+            max_ns = max_ns.max(interval.max_ns(beyond > 0));
             seconds += interval.seconds;
         }
-        let is_exact = self.intervals.iter().all(|of| of.cells.histogram.is_empty() || of.max_ns().is_some());
-        if !is_exact {
+        let is_exact =
+            self.intervals.iter().all(|of| of.cells.histogram.is_empty() || of.max_ns(beyond > 0).is_some()) && has_max;
+        cells.beyond = beyond;
+        if !is_exact && has_max {
             let text =
                 format!("{name}: the maximum of the file is not in the last cell of its histogram, and is left out");
             imported.caveats.push(caveat("units", text));
@@ -133,6 +152,7 @@ impl Tag<'_> {
             max_ns: max_ns.filter(|_| is_exact).and_then(|max_ns: i64| max_ns.checked_mul(unit_ns)),
             ..Figures::default()
         };
+        imported.caveats.extend(cells.overflow(&name, figures.max_ns));
         figures.phase = name;
         // An exact maximum is that of the last cell.
         cells.fill_unchecked(&mut figures);
@@ -170,9 +190,14 @@ impl<'a> Interval<'a> {
         Ok(Self { tag, seconds: number(length)?, printed_ns, cells: decoded(&bytes)? })
     }
 
-    /// The printed maximum, if it is in the last cell with samples.
-    fn max_ns(&self) -> Option<i64> {
-        self.printed_ns.filter(|ns| self.cells.last_ns.as_ref().is_some_and(|last_ns| last_ns.contains(ns)))
+    /// The printed maximum, if it is in the last cell with samples, or can be beyond it.
+    fn max_ns(&self, can_be_beyond: bool) -> Option<i64> {
+        let is_there =
+            |last_ns: &RangeInclusive<i64>, ns: i64| last_ns.contains(&ns) || can_be_beyond && ns > *last_ns.end();
+        self.printed_ns.filter(|&ns| match &self.cells.last_ns {
+            Some(last_ns) => is_there(last_ns, ns),
+            None => can_be_beyond,
+        })
     }
 }
 

@@ -73,7 +73,7 @@ impl Format for Results {
             imported.tool = OWN.to_owned();
             imported.caveats.push(caveat("verdict", format!("the result of the run was {}", case.result)));
         }
-        if of("punctual-valid").is_some_and(|case| case.result != "pass") {
+        if of("punctual-valid").is_some_and(|case| case.result == "fail") {
             imported.caveats.push(caveat("invalid", "the run did not go as requested, so its results are not valid"));
         }
         imported

@@ -607,6 +607,32 @@ fn maxima_that_contradict_the_histogram_are_refused_in_all_formats() {
 }
 
 #[test]
+fn exports_of_imported_records_keep_populations_and_maxima() {
+    let rtla = of("# RTLA timerlat histogram\n# Time unit is microseconds (us)\nIndex   IRQ-000   Thr-000\n0 5 0\n1 1 7\nover: 1 0\n\
+                   count: 7 7\nmin: 0 1\navg: 0 1\nmax: 316 1\n")
+    .unwrap();
+    assert_eq!(rtla.published.as_ref().unwrap().figures.len(), 2);
+    let hgrm = "# timerlat CPU 0 (timerlat/irq), raw, us\n Value Percentile TotalCount 1/(1-Percentile)\n\n 0.999 0.5 5 2.0\n 1.999 \
+                0.857142857 6 7.0\n#[Max = 316.000, Total count = 7]\n\n# timerlat CPU 0 (timerlat/thread), raw, us\n Value Percentile \
+                TotalCount 1/(1-Percentile)\n\n 1.999 1.0 7\n#[Max = 1.999, Total count = 7]\n";
+    let back = of(hgrm).unwrap();
+    let roles: Vec<&str> = figures(&back).iter().map(|figures| figures.role.as_str()).collect();
+    assert_eq!(roles, ["timerlat/irq", "timerlat/thread"], "no sum of both");
+    let foreign = [
+        (", raw, us", ""),
+        ("(timerlat/irq)", ""),
+        ("0.857142857 6 7.0", "1.0 6"),
+        ("316.000, Total count = 7", "1.999, Total count = 6"),
+    ]
+    .iter()
+    .fold(hgrm.to_owned(), |text, (from, to)| text.replacen(from, to, 2));
+    assert_eq!(figures(&of(&foreign).unwrap()).len(), 2, "histograms of another program are no sum");
+    let lava = "punctual-run pass\npunctual-valid unknown\nt0-max-latency pass 217.000 us\n";
+    assert!(!kinds(&of(lava).unwrap()).contains(&"invalid"));
+    assert!(kinds(&of(&lava.replace("valid unknown", "valid fail")).unwrap()).contains(&"invalid"));
+}
+
+#[test]
 fn a_run_of_cyclictest_or_rteval_that_a_limit_ended_says_so() {
     let json = text_of("cyclictest-2.4.json").replace("-i1000 ", "-i1000 -b 500 ");
     assert!(kinds(&of(&json).unwrap()).contains(&"stopped"));

@@ -8,7 +8,8 @@ use crate::{
 };
 
 /// The samples of imported figures that are beyond the last cell of their histogram, so that their values are unknown.
-fn beyond(record: &Record, series: &Series) -> u64 {
+#[must_use]
+pub fn beyond(record: &Record, series: &Series) -> u64 {
     let has_some = record.published.is_some() && !series.raw.is_empty();
     if has_some { series.samples.saturating_sub(series.raw.total()) } else { 0 }
 }

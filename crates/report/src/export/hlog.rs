@@ -59,6 +59,15 @@ pub(super) fn hlog(record: &Record) -> String {
             );
         }
     }
+    for (series, id) in record.series.iter().zip(&ids) {
+        let beyond = record::export::beyond(record, series);
+        if beyond > 0 {
+            let _ = writeln!(out, "#[{id}: {beyond} samples are beyond the last cell of the histogram]");
+        }
+        if series.max_ns.is_none() && !times(record, series).is_empty() {
+            let _ = writeln!(out, "#[{id}: the maximum is not known]");
+        }
+    }
     out.push_str("\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n");
     for (series, id) in record.series.iter().zip(&ids) {
         let (start_ns, length_ns) =
