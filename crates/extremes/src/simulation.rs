@@ -8,6 +8,12 @@ const VALUES: f64 = 1_000.0;
 /// A law of single values.
 #[derive(Debug, Clone, Copy)]
 enum Values {
+    /// The largest value of a window is exponential itself: a rare cause of large values, which few windows meet twice.
+    ExponentialWindows,
+    /// The same with a tail of Pareto.
+    ParetoWindows(f64),
+    /// The largest value of a window is lognormal; the standard deviation of its logarithm is a half.
+    LognormalWindows,
     Exponential,
     /// A tail of Pareto with this shape; one with an end if it is negative.
     Pareto(f64),
@@ -22,16 +28,34 @@ impl Values {
     /// The value that is exceeded with this probability.
     fn exceeded_by(self, share: f64) -> f64 {
         match self {
-            Self::Exponential => -share.ln(),
-            Self::Pareto(shape) => (share.powf(-shape) - 1.0) / shape,
+            Self::Exponential | Self::ExponentialWindows => -share.ln(),
+            Self::Pareto(shape) | Self::ParetoWindows(shape) => (share.powf(-shape) - 1.0) / shape,
+            Self::LognormalWindows => (0.5 * normal_exceeded_by(share)).exp(),
             Self::Weibull => (-share.ln()).powf(1.0 / 0.7),
+        }
+    }
+
+    /// Values in a window.
+    fn per_window(self) -> f64 {
+        match self {
+            Self::ExponentialWindows | Self::ParetoWindows(_) | Self::LognormalWindows => 1.0,
+            Self::Exponential | Self::Pareto(_) | Self::Weibull => VALUES,
         }
     }
 
     /// The largest values of so many windows.
     fn windows(self, count: usize, random: &mut Random) -> Vec<f64> {
-        (0..count).map(|_| self.exceeded_by(-(random.uniform().ln() / VALUES).exp_m1())).collect()
+        (0..count).map(|_| self.exceeded_by(-(random.uniform().ln() / self.per_window()).exp_m1())).collect()
     }
+}
+
+/// The value that a normal one exceeds with this probability (M. Abramowitz and I. Stegun, 26.2.23, error below 4.5e-4).
+fn normal_exceeded_by(share: f64) -> f64 {
+    if share > 0.5 {
+        return -normal_exceeded_by(1.0 - share);
+    }
+    let t = (-2.0 * share.ln()).sqrt();
+    t - (2.515_517 + t * (0.802_853 + t * 0.010_328)) / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)))
 }
 
 fn some(windows: &[f64]) -> Vec<Option<f64>> {
@@ -54,7 +78,7 @@ fn covered(values: Values, windows: usize, times: f64, runs: u64) -> Covered {
         let all = values.windows(windows, &mut Random(seed));
         let Ok(tail) = tail(&some(&all)) else { continue };
         let level_windows = times * windows as f64;
-        let truth = values.exceeded_by(1.0 / (level_windows * VALUES));
+        let truth = values.exceeded_by(1.0 / (level_windows * values.per_window()));
         covered.accepted += 1;
         covered.by_blocks += u32::from(contains(tail.level(level_windows), truth));
         if let Some(level) = tail.level_by_peaks(level_windows) {
@@ -101,14 +125,30 @@ fn intervals_contain_the_truth_if_the_tail_has_a_sharp_end() {
     }
 }
 
+/// The largest values of few windows have no law of extremes yet. Their intervals were above the truth in every second case.
 #[test]
-#[ignore = "simulates 7500 series, which takes minutes: make test-all runs it"]
+fn blocks_are_long_enough_for_values_of_any_law() {
+    for (windows, times) in [(60, 60.0), (300, 12.0), (600, 144.0)] {
+        for values in [Values::ExponentialWindows, Values::ParetoWindows(-0.3)] {
+            let covered = covered(values, windows, times, 100);
+            // The checks see the misfit of short blocks.
+            assert!(covered.accepted >= 70, "{windows} {values:?}: {covered:?}");
+            assert!(covered.by_blocks * 100 >= covered.accepted * 88, "{windows} {values:?}: {covered:?}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "simulates 9000 series, which takes minutes: make test-all runs it"]
 fn intervals_of_whole_series_contain_the_truth() {
-    for (windows, times) in [(60, 10.0), (600, 24.0), (3600, 24.0)] {
-        for values in ALL {
-            let covered = covered(values, windows, times, 500);
+    let of_windows =
+        [Values::ExponentialWindows, Values::ParetoWindows(-0.3), Values::ParetoWindows(0.2), Values::LognormalWindows];
+    for (windows, times) in [(60, 10.0), (300, 288.0), (600, 24.0), (1200, 72.0), (3600, 24.0)] {
+        for values in ALL.into_iter().chain(of_windows) {
+            let covered = covered(values, windows, times, 200);
             let enough = |part: u32, whole: u32, share: f64| f64::from(part) >= share * f64::from(whole);
-            assert!(covered.accepted >= 440, "{windows} {values:?}: {covered:?}");
+            let least = if values.per_window() > 1.0 { 176 } else { 140 };
+            assert!(covered.accepted >= least, "{windows} {values:?}: {covered:?}");
             assert!(enough(covered.by_blocks, covered.accepted, 0.915), "{windows} {values:?}: {covered:?}");
             // A tail with an end is 2 to 4 of 100 too rarely in the interval of its peaks, which is why blocks come first.
             assert!(enough(covered.by_peaks, covered.with_peaks, 0.89), "{windows} {values:?}: {covered:?}");

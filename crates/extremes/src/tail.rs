@@ -8,12 +8,19 @@ use crate::{
 
 /// The smallest number of windows with values.
 pub const LEAST_WINDOWS: usize = 50;
-/// Windows are merged to longer blocks as long as at least this number of blocks remains.
+/// For the checks, windows are merged to blocks as long as at least this number of them remains: more blocks show more.
+const CHECKED_BLOCKS: usize = 100;
+/// The number of blocks for a fit in long series.
 const BLOCKS: usize = 100;
+/// The smallest number of windows in a block for a fit, found by simulation. If single values are exponential, the largest of
+/// fewer ones have no extreme-value distribution yet: with blocks of 2, every second interval is above the true level.
+const LEAST_WINDOWS_PER_BLOCK: usize = 8;
+/// The largest number of blocks in short series, whose blocks are shorter: few of them hide that misfit.
+const SHORT_BLOCKS: usize = 40;
 /// The smallest number of windows for peaks: a tenth of them are enough for a law.
 const WINDOWS_FOR_PEAKS: usize = 500;
-/// Among `n` blocks so many values must differ at least.
-const LEAST_DIFFERENT: usize = 20;
+/// So many values of the checked blocks, and of the fitted ones, must differ at least.
+const LEAST_DIFFERENT: [usize; 2] = [20, 12];
 /// The 95th percentile of chi-square with one degree of freedom.
 const CHI_SQUARE_95: f64 = 3.841;
 /// The likelihood of few values is less curved than that of many; found by simulation.
@@ -78,17 +85,37 @@ pub fn tail(windows: &[Option<f64>]) -> Result<Tail, Refusal> {
     if windows.len() < LEAST_WINDOWS {
         return Err(Refusal::TooFew);
     }
-    let mut windows_per_block = 1;
-    while windows.len() / (2 * windows_per_block) >= BLOCKS {
-        windows_per_block *= 2;
+    let mut checked = 1;
+    while windows.len() / (2 * checked) >= CHECKED_BLOCKS {
+        checked *= 2;
     }
-    let blocks: Vec<f64> =
-        windows.chunks_exact(windows_per_block).map(|block| block.iter().copied().fold(f64::MIN, f64::max)).collect();
-    let sorted = sorted(blocks.clone());
-    if sorted.chunk_by(|a, b| a == b).count() < LEAST_DIFFERENT {
+    let windows_per_block = windows_per_block(windows.len());
+    let (checked, blocks) = (largest(&windows, checked), sorted(largest(&windows, windows_per_block)));
+    let is_coarse = |sorted: &[f64], least: usize| sorted.chunk_by(|a, b| a == b).count() < least;
+    let [least_checked, least_fitted] = LEAST_DIFFERENT;
+    if is_coarse(&sorted(checked.clone()), least_checked) || is_coarse(&blocks, least_fitted) {
         return Err(Refusal::FewValues);
     }
-    stays_the_same(&blocks)?;
+    stays_the_same(&checked)?;
+    let mut random = Random(0);
+    let checked: Fitted<Gev> = accepted(sorted(checked))?;
+    fits(&checked.sorted, checked.law, &mut random)?;
+    let blocks = accepted(blocks)?;
+    Ok(Tail { windows_per_block, blocks, peaks: peaks(windows, &mut random) })
+}
+
+/// The number of windows in a block for a fit.
+fn windows_per_block(windows: usize) -> usize {
+    windows.div_ceil(SHORT_BLOCKS).min((windows / BLOCKS).max(LEAST_WINDOWS_PER_BLOCK))
+}
+
+/// The largest values of blocks of so many windows.
+fn largest(windows: &[f64], per_block: usize) -> Vec<f64> {
+    windows.chunks_exact(per_block).map(|block| block.iter().copied().fold(f64::MIN, f64::max)).collect()
+}
+
+/// The law of blocks, if it is not at the border of the known ones.
+fn accepted(sorted: Vec<f64>) -> Result<Fitted<Gev>, Refusal> {
     let blocks: Fitted<Gev> = Fitted::of(sorted).ok_or(Refusal::DoesNotFit)?;
     if blocks.law.shape > MOST_SHAPE - 0.01 {
         return Err(Refusal::TooHeavy);
@@ -97,9 +124,7 @@ pub fn tail(windows: &[Option<f64>]) -> Result<Tail, Refusal> {
     if blocks.law.shape < LEAST_SHAPE_OF_BLOCKS + 0.1 {
         return Err(Refusal::DoesNotFit);
     }
-    let mut random = Random(0);
-    fits(&blocks.sorted, blocks.law, &mut random)?;
-    Ok(Tail { windows_per_block, blocks, peaks: peaks(windows, &mut random) })
+    Ok(blocks)
 }
 
 fn peaks(windows: Vec<f64>, random: &mut Random) -> Option<Peaks> {
