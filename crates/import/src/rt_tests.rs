@@ -57,7 +57,10 @@ impl Format for Json {
             numbered.push((number, thread));
         }
         if let Some(expected) = file["num_threads"].as_u64().filter(|&expected| expected != threads.len() as u64) {
-            return Err(Mistake::new(0, format!("it has {} threads, but num_threads is {expected}", threads.len())));
+            return Err(Mistake::new(
+                0,
+                format!("num_threads is {expected}, but the number of its threads is {}", threads.len()),
+            ));
         }
         numbered.sort_unstable_by_key(|(number, _)| *number);
         if numbered.is_empty() {
