@@ -221,7 +221,9 @@ fn sum(kind: &[&Figures]) -> Figures {
     let each = |pick: fn(&Figures) -> Option<i64>| kind.iter().map(|of| pick(of)).collect::<Option<Vec<i64>>>();
     let weighted = |of: &Figures| Some(of.mean_ns? * of.samples? as f64);
     let mean_ns = kind.iter().map(|of| weighted(of)).sum::<Option<f64>>().zip(samples.filter(|&samples| samples > 0));
-    let cpus: Vec<&str> = kind.iter().map(|of| of.cpus.as_str()).filter(|cpus| !cpus.is_empty()).collect();
+    // A thread without a CPU can run on all of them.
+    let is_pinned = kind.iter().all(|of| !of.cpus.is_empty());
+    let cpus: Vec<&str> = kind.iter().map(|of| of.cpus.as_str()).filter(|_| is_pinned).collect();
     let mut histogram = Histogram::default();
     kind.iter().filter_map(|of| of.histogram.as_ref()).for_each(|of| histogram.merge(of));
     let has_all = kind.iter().all(|of| of.histogram.is_some());
@@ -440,6 +442,9 @@ mod tests {
         let sums = together(&[of("50 us", 3), of("90 us", 9)]);
         assert_eq!((sums[0].note.as_str(), sums[0].mode_ns, sums[0].max_above_ns), ("", None, Some(9)));
         assert_eq!(together(&[of("same", 9), of("same", 3)])[0].note, "same");
+        let on = |cpus: &str| Figures { cpus: cpus.to_owned(), ..Figures::default() };
+        let cpus = |threads: [&str; 2]| together(&threads.map(on))[0].cpus.clone();
+        assert_eq!((cpus(["0", "1"]).as_str(), cpus(["0", ""]).as_str()), ("0,1", ""), "one of them is not pinned");
     }
 
     #[test]

@@ -299,6 +299,9 @@ pub fn print_record(
     repeated: &[&str],
     page: impl FnOnce(&Style, usize) -> String,
 ) -> anyhow::Result<()> {
+    if output_options.quiet && !extent.full && record.published.is_some() {
+        return print(output_options, |style, width| first_sentence(&page(style, width)));
+    }
     if extent.full || record.published.is_some() {
         return print(output_options, |style, width| {
             report::terminal::opening(record, style, width) + &page(style, width)
@@ -316,6 +319,12 @@ pub fn print_record(
         None => "not stored: without --no-record, `punctual show --full` shows it".to_owned(),
     };
     print(output_options, |style, width| report::terminal::answer(record, &full, style, width))
+}
+
+/// The sentence at the top of a page of published figures, whose other lines are indented.
+fn first_sentence(page: &str) -> String {
+    let is_indented = |line: &&str| line.starts_with(' ') || line.is_empty();
+    page.lines().take_while(|line| !is_indented(line)).map(|line| format!("{line}\n")).collect()
 }
 
 /// Writes the files of a finished run, and prints its answer as [`print_record`] does. A file that cannot be written is
@@ -653,6 +662,13 @@ mod tests {
         assert_eq!(lines, "search  at most 4 of 7 sizes are\n        tried, which takes 2 min");
         assert_eq!(announcement("search", text, 100), format!("search  {text}"));
         assert_eq!(visible::continued(&lines), lines, "its lines keep their column");
+    }
+
+    #[test]
+    fn the_first_sentence_of_published_figures_can_have_two_lines() {
+        let page = "a-long-name.json: measured by cyclictest,\nnot by punctual\n  machine   vm\nRemarks\n";
+        assert_eq!(first_sentence(page), "a-long-name.json: measured by cyclictest,\nnot by punctual\n");
+        assert_eq!(first_sentence(""), "");
     }
 
     #[test]

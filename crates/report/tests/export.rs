@@ -343,9 +343,22 @@ fn an_imported_hlog_has_the_histograms_of_its_record() {
 
 /// An imported record with samples beyond the last cell, whose duration is not known.
 fn of_another_tool() -> Record {
-    let text = include_str!("../../import/tests/samples/cyclictest-2.4.json");
+    of_cyclictest(&include_str!("../../import/tests/samples/cyclictest-2.4.json").replace("end_time", "end"))
+}
+
+fn of_cyclictest(text: &str) -> Record {
     let reader = import::format_of(text).unwrap();
     import::to_record(reader.read(text, None).unwrap(), Path::new("cyclictest.json"))
+}
+
+#[test]
+fn the_threads_of_another_tool_ran_at_the_same_time() {
+    let record = of_cyclictest(include_str!("../../import/tests/samples/cyclictest-2.4.json"));
+    assert!(
+        text(Format::Markdown, &record).ends_with("2026-11-21T03:17:01Z, 6 s\n"),
+        "{}",
+        text(Format::Markdown, &record)
+    );
 }
 
 #[test]
@@ -387,12 +400,14 @@ fn an_imported_record_is_exported_with_its_figures() {
     for format in [Format::Hgrm, Format::Hlog] {
         let read = imported(format, &record);
         for (read, of) in figures(&read).iter().zip(figures(&record)) {
-            // An interval log has no values beyond the last cell, so that its maximum is not exact.
-            let max_ns = if format == Format::Hlog { None } else { of.max_ns };
-            assert_eq!((&read.histogram, read.max_ns), (&of.histogram, max_ns), "{format:?}");
+            assert_eq!((&read.histogram, read.max_ns), (&of.histogram, of.max_ns), "{format:?}");
+            assert_eq!(read.samples, of.samples, "{format:?}: also those beyond the last cell");
         }
     }
-    assert_eq!(figures(&imported(Format::Hgrm, &record))[0].samples, Some(6_000), "also those beyond the last row");
+    // Rows of a histogram have no exact maximum.
+    let rows = "000003 000199\n000004 000001\n";
+    let rows = import::to_record(import::format_of(rows).unwrap().read(rows, None).unwrap(), Path::new("rows"));
+    assert_eq!(figures(&imported(Format::Hlog, &rows))[0].max_ns, None);
 }
 
 proptest! {

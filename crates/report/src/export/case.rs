@@ -154,9 +154,11 @@ pub(super) fn tool(record: &Record) -> String {
     format!("{name} {}", record.tool.version).trim_end().to_owned()
 }
 
-/// Wall-clock time of all phases, ns; `None` if unknown.
+/// Wall-clock time of all phases, ns; `None` if unknown. Those of another tool are its threads, which run at the same time.
 pub(super) fn duration_ns(record: &Record) -> Option<u64> {
-    let sum = record.phases.iter().fold(0, |sum, phase| phase.duration_ns.saturating_add(sum));
+    let durations_ns = record.phases.iter().map(|phase| phase.duration_ns);
+    let is_imported = record.validity.reasons.iter().any(|reason| reason.id == record::IMPORTED);
+    let sum = if is_imported { durations_ns.max().unwrap_or(0) } else { durations_ns.fold(0, u64::saturating_add) };
     Some(sum).filter(|&sum| sum > 0 || record.published.is_none())
 }
 
