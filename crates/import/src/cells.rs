@@ -388,10 +388,10 @@ mod tests {
         ] {
             assert_eq!(filled(populated, beyond, max_ns).unwrap_err(), expected);
         }
-        let early = Figures { min_ns: Some(-7_500), max_ns: Some(2_000), ..Figures::default() };
+        let mut early = Figures { min_ns: Some(-7_500), max_ns: Some(2_000), ..Figures::default() };
         let mut cells = Cells::default();
         cells.add(7_000, 1_000, 1).unwrap();
-        assert!(cells.fill(&mut early.clone()).is_ok(), "an early wake-up is in the cell of a late one");
+        assert!(cells.fill(&mut early).is_ok(), "an early wake-up is in the cell of a late one");
     }
 
     #[test]
