@@ -24,7 +24,7 @@ pub struct Compare {
     /// with the one before it, and the last one with the first.
     #[arg(long, value_name = "CONDITION", conflicts_with = "b")]
     pub across: Option<String>,
-    /// Unit of files that do not state theirs: ns, us, ms or s.
+    /// Unit of files that state none: ns, us, ms or s.
     ///
     /// Results of cyclictest as text, and tables; without it, us are assumed.
     #[arg(long, value_name = "UNIT", value_parser = unit)]

@@ -39,7 +39,7 @@ pub struct Show {
     /// A name (`punctual profiles` lists them) or a TOML file.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
-    /// Unit of files that do not state theirs: ns, us, ms or s.
+    /// Unit of files that state none: ns, us, ms or s.
     ///
     /// Results of cyclictest as text, and tables, also those of --against; without it, us are assumed.
     #[arg(long, value_name = "UNIT", value_parser = unit)]
@@ -65,7 +65,7 @@ pub struct Import {
     /// Each becomes NAME.punctual.json in this folder. A file of that name is not replaced.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Unit of files that do not state theirs: ns, us, ms or s.
+    /// Unit of files that state none: ns, us, ms or s.
     ///
     /// Results of cyclictest as text, and tables; without it, us are assumed.
     #[arg(long, value_name = "UNIT", value_parser = unit)]
