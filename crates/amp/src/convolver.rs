@@ -9,7 +9,10 @@
 //!
 //! Tasks depend on the number of samples, never on calls, so the output bits do not depend on how a signal is divided.
 
-use crate::simd::{BINS, Fourier, InstructionSet, ROW, STEP, STEPS, SUMS, Spectrum, fir, sum_of_products};
+use crate::{
+    simd::{BINS, Fourier, InstructionSet, ROW, STEP, STEPS, SUMS, Spectrum, fir, sum_of_products},
+    work::Work,
+};
 
 /// Number of samples of a partition of a response, and of a period.
 const PARTITION: usize = BINS;
@@ -99,15 +102,15 @@ impl Convolver {
         self.outputs.len()
     }
 
-    /// Number of multiplications per sample.
-    pub fn work(&self) -> u64 {
+    /// The work per sample.
+    pub fn work(&self) -> Work {
         let direct: usize = self.outputs.iter().map(|output| output.head.len()).sum();
-        let partitioned = match self.partitions {
-            0 => 0,
+        let (transforms, products) = match self.partitions {
+            0 => (0, 0),
             // Each bin of a product has 4 multiplications.
-            partitions => FORWARD_WORK + self.outputs.len() * (BACKWARD_WORK + 4 * partitions),
+            partitions => (FORWARD_WORK + self.outputs.len() * BACKWARD_WORK, self.outputs.len() * 4 * partitions),
         };
-        (direct + partitioned) as u64
+        Work::of_responses(direct, transforms, products)
     }
 
     /// Convolves `input` with each response. Further `outputs` are left alone.

@@ -19,6 +19,7 @@
 //! | `memory` | signals of a network and their history, all in one slice |
 //! | `simd` | vectors for every processor and the loops that use them; contains all `unsafe` |
 //! | [`synthetic`] | built-in models with common shapes |
+//! | [`work`] | the work of a network, and the instructions that it takes on arm64 |
 //!
 //! The path of a block: [`Chain::process`] divides a call into blocks of 64 frames, which pass through the stages
 //! (`chain::stages`). There an [`Amplifier`] converts the signal to the level and sample rate of its model and calls
@@ -54,6 +55,7 @@ mod simd;
 pub mod synthetic;
 pub mod tuner;
 pub mod wav;
+pub mod work;
 
 pub use cabinet::{Cabinet, Ir};
 pub use chain::{Amplifier, Chain, Controls, Meters, Parameter, Parts, Settings};
@@ -64,3 +66,4 @@ pub use preset::Preset;
 pub use rig::Rig;
 pub use simd::InstructionSet;
 pub use synthetic::SyntheticModel;
+pub use work::Work;

@@ -4,6 +4,7 @@ use crate::{
     memory::BLOCK,
     net::Net,
     simd::{InstructionSet, flush_denormals},
+    work::Work,
 };
 
 /// A model of an amplifier: one input, one output, no delay.
@@ -100,9 +101,9 @@ impl Model {
         self.net.turn(knob, value.clamp(0.0, 1.0));
     }
 
-    /// Number of multiplications by weights per frame; of a partitioned convolution also those of its transforms.
+    /// The work per frame.
     #[must_use]
-    pub fn work(&self) -> u64 {
+    pub fn work(&self) -> Work {
         self.net.work()
     }
 

@@ -7,7 +7,7 @@ pub mod recurrent;
 pub mod wavenet;
 pub mod weights;
 
-use crate::simd::InstructionSet;
+use crate::{simd::InstructionSet, work::Work};
 
 /// A network with one input signal: the part of a model that computes, without its gains.
 pub trait Net: Send {
@@ -33,8 +33,8 @@ pub trait Net: Send {
     /// reset. Ignored if the network has no such knob.
     fn turn(&mut self, _knob: usize, _value: f32) {}
 
-    /// Number of multiplications by weights per frame; of a partitioned convolution also those of its transforms.
-    fn work(&self) -> u64;
+    /// The work per frame.
+    fn work(&self) -> Work;
 
     /// The instruction set that computes the network.
     fn instructions(&self) -> InstructionSet;

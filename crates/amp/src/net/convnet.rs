@@ -8,6 +8,7 @@ use crate::{
     error::LoadError,
     memory::{Aligned, BLOCK, DelayLine, Layout, Rows},
     simd::{Activation, ConvStack, InstructionSet, Pass},
+    work::{Activations, Work},
 };
 
 /// Number of taps of each convolution.
@@ -21,7 +22,7 @@ pub struct ConvNet {
     output: Rows,
     memory: Aligned,
     prewarm_frames: usize,
-    work: u64,
+    work: Work,
 }
 
 /// The plan of the network.
@@ -64,6 +65,16 @@ impl Plan {
     pub fn weights(&self) -> u64 {
         let of_norm = if self.is_normalised { 4 * self.channels as u64 + 1 } else { 0 };
         self.shapes().map(|shape| shape.weights() + of_norm).sum::<u64>() + self.head().weights()
+    }
+
+    /// The work per frame.
+    fn work(&self) -> Work {
+        let layers = self.shapes().chain([self.head()]);
+        let mut activations = Activations::default();
+        activations.add(&self.activation, self.dilations.len() * self.channels);
+        let multiplications = layers.map(|shape| shape.multiplications()).sum();
+        let work = Work::of_convolutions(multiplications, activations, self.dilations.len() + 1);
+        if self.activation.is_fusible() { work } else { work.uncounted() }
     }
 
     /// Upper bound of the values in its delay lines.
@@ -111,7 +122,7 @@ impl ConvNet {
             output: layout.rows(plan.outputs),
             memory: layout.memory(),
             prewarm_frames: 1 + plan.dilations.iter().sum::<usize>() * (TAPS - 1),
-            work: plan.shapes().chain([plan.head()]).map(|shape| shape.multiplications()).sum(),
+            work: plan.work(),
         })
     }
 }
@@ -168,7 +179,7 @@ impl Net for ConvNet {
         self.convs.reset();
     }
 
-    fn work(&self) -> u64 {
+    fn work(&self) -> Work {
         self.work
     }
 

@@ -1,7 +1,7 @@
 //! Linear: an impulse response.
 
 use super::Net;
-use crate::{convolver::Convolver, error::LoadError, net::weights::WeightReader, simd::InstructionSet};
+use crate::{convolver::Convolver, error::LoadError, net::weights::WeightReader, simd::InstructionSet, work::Work};
 
 /// A linear filter, ready to play. As in Neural Amp Modeler's core, the first weight is that of the current frame.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Net for Linear {
         self.convolver.reset();
     }
 
-    fn work(&self) -> u64 {
+    fn work(&self) -> Work {
         self.convolver.work()
     }
 

@@ -9,6 +9,7 @@ use super::Net;
 use crate::{
     memory::{Aligned, BLOCK},
     simd::{Frames, InstructionSet, Op, Simd, padded},
+    work::Work,
 };
 
 /// Number of frames in which a knob moves from one end to the other.
@@ -25,7 +26,7 @@ pub struct Recurrent {
     first_input: Aligned,
     outputs: usize,
     prewarm_frames: usize,
-    work: u64,
+    work: Work,
 }
 
 impl Recurrent {
@@ -33,14 +34,14 @@ impl Recurrent {
     #[must_use]
     pub fn new(plans: &[Plan], knobs: usize, prewarm_frames: usize, instructions: InstructionSet) -> Self {
         let instructions = instructions.for_values(plans.iter().map(Plan::units).max().unwrap_or_default());
-        let mut width = knobs + 1;
+        let (mut width, mut work) = (knobs + 1, Work::default());
         let mut layers = Vec::with_capacity(plans.len());
         for plan in plans {
             Layer::add(&mut layers, plan, width, instructions);
+            work = work + plan.work();
             width = plan.outputs(width);
         }
         let (first_input, knobs) = (Aligned::new(BLOCK * padded(knobs + 1), []), vec![(0.0, 0.0); knobs]);
-        let work = plans.iter().map(Plan::work).sum();
         Self { instructions, layers, knobs, first_input, outputs: width, prewarm_frames, work }
     }
 }
@@ -73,7 +74,7 @@ impl Net for Recurrent {
         }
     }
 
-    fn work(&self) -> u64 {
+    fn work(&self) -> Work {
         self.work
     }
 

@@ -13,6 +13,7 @@ use crate::{
     error::LoadError,
     memory::{Aligned, BLOCK, DelayLine, Layout, Rows, Scratch},
     simd::{Activation, ConvStack, Convolution, Identity, InstructionSet, Op, Pass, Signals, Simd, silence},
+    work::Work,
 };
 
 /// A WaveNet, ready to play.
@@ -28,7 +29,7 @@ pub struct WaveNet {
     output: Rows,
     memory: Aligned,
     prewarm_frames: usize,
-    work: u64,
+    work: Work,
 }
 
 /// An array of layers, ready to play.
@@ -69,7 +70,9 @@ impl WaveNet {
         }
         let post_head = slimmed.head.as_ref().map(|plan| post_head(plan, &mut weights, &mut layout));
         let prewarm_before = condition_net.as_ref().map_or(0, |net| net.prewarm_frames());
-        let work_before = condition_net.as_ref().map_or(0, |net| net.work());
+        let work_before = condition_net.as_ref().map(|net| net.work()).unwrap_or_default();
+        let is_common = arrays.iter().flat_map(|array| &array.layers).all(|layers| matches!(layers, Layers::Common(_)));
+        let work = work_before + slimmed.work();
         Ok(Self {
             instructions,
             conditions: vec![0.0; whole.condition * BLOCK],
@@ -80,7 +83,7 @@ impl WaveNet {
             output: layout.rows(slimmed.outputs()),
             memory: layout.memory(),
             prewarm_frames: prewarm_before + slimmed.receptive_field(),
-            work: work_before + slimmed.multiplications(),
+            work: if is_common { work } else { work.uncounted() },
         })
     }
 }
@@ -183,7 +186,7 @@ impl Net for WaveNet {
         }
     }
 
-    fn work(&self) -> u64 {
+    fn work(&self) -> Work {
         self.work
     }
 

@@ -48,6 +48,20 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// True if the function contains a division, which takes several times the instructions of any other function.
+    #[must_use]
+    pub fn has_division(&self) -> bool {
+        match self {
+            Self::Tanh | Self::FastTanh | Self::Elu | Self::Sigmoid | Self::Silu | Self::SoftSign => true,
+            Self::Identity
+            | Self::HardTanh
+            | Self::LeakyHardTanh { .. }
+            | Self::Relu
+            | Self::LeakyRelu(_)
+            | Self::HardSwish => false,
+        }
+    }
+
     /// Replaces the frames of each row by their activation.
     ///
     /// # Panics

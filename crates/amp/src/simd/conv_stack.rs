@@ -31,6 +31,27 @@ enum FusedActivation {
     LeakyRelu(f32),
 }
 
+impl FusedActivation {
+    /// The activation, if it can be fused.
+    fn new(activation: &Activation) -> Option<Self> {
+        match activation {
+            Activation::Identity => Some(Self::Identity),
+            Activation::Tanh => Some(Self::Tanh),
+            Activation::Relu => Some(Self::Relu),
+            Activation::LeakyRelu(slopes) if slopes.len() == 1 => Some(Self::LeakyRelu(slopes[0])),
+            _ => None,
+        }
+    }
+}
+
+impl Activation {
+    /// True if a [`ConvStack`] applies the function while the sums are in registers.
+    #[must_use]
+    pub fn is_fusible(&self) -> bool {
+        FusedActivation::new(self).is_some()
+    }
+}
+
 impl Elementwise for FusedActivation {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, x: S::V) -> S::V {
@@ -59,12 +80,9 @@ impl ConvStack {
     ) {
         let fits = self.layers.last().is_none_or(|before| before.convolution.outputs() == input.current().count);
         assert!(fits, "channels do not match");
-        let (fused, unfused) = match activation {
-            Activation::Identity => (FusedActivation::Identity, None),
-            Activation::Tanh => (FusedActivation::Tanh, None),
-            Activation::Relu => (FusedActivation::Relu, None),
-            Activation::LeakyRelu(slopes) if slopes.len() == 1 => (FusedActivation::LeakyRelu(slopes[0]), None),
-            other => (FusedActivation::Identity, Some(other.clone())),
+        let (fused, unfused) = match FusedActivation::new(activation) {
+            Some(fused) => (fused, None),
+            None => (FusedActivation::Identity, Some(activation.clone())),
         };
         let scale = if matches!(fused, FusedActivation::Tanh) { TANH_SCALE } else { 1.0 };
         let weight = |output, input, tap| scale * weight(output, input, tap);

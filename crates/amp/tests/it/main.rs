@@ -18,7 +18,7 @@ mod system_calls;
 
 use std::{fs, path::PathBuf};
 
-use amp::{InstructionSet, LoadError, Model, ModelFile, SyntheticModel, file::Options};
+use amp::{InstructionSet, LoadError, Model, ModelFile, SyntheticModel, Work, file::Options, work::NEON_ERROR};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -199,11 +199,50 @@ fn the_work_is_the_number_of_multiplications() {
         ("linear_2048.nam", convolved_in_partitions),
     ] {
         let model = ModelFile::read(&bytes(name)).unwrap().model(Options::default()).unwrap();
-        assert_eq!(model.work(), work, "{name}");
+        assert_eq!(model.work().multiplications, work, "{name}");
     }
     let gru = guitarml::GRU.file(&guitarml::GRU.weights()).to_string();
     let model = ModelFile::read(gru.as_bytes()).unwrap().model(Options::default()).unwrap();
-    assert_eq!(model.work(), 3 * 9 * 10 + 9);
+    assert_eq!(model.work().multiplications, 3 * 9 * 10 + 9);
+}
+
+/// The instructions of a frame on arm64 were counted in a guest (`lab/src/tests/amp.rs`).
+#[test]
+fn estimated_instructions_are_within_their_error_of_the_counted_ones() {
+    let files = [
+        ("wn_a1_standard.nam", 7422.0),
+        ("wn_a1_lite.nam", 3737.0),
+        ("wn_a1_feather.nam", 1981.0),
+        ("wn_a1_nano.nam", 808.0),
+        ("a2_full.nam", 4813.0),
+        ("lstm_1x16.nam", 1092.0),
+        ("lstm_2x8.nam", 1030.0),
+        ("convnet_bn.nam", 321.0),
+        ("linear_2048.nam", 299.0),
+        ("guitarml_lstm20.json", 1496.0),
+        ("convnet_nobn.nam", 854.0),
+        ("wn_gated.nam", 3176.0),
+        ("wn_headbias_v050.nam", 1748.0),
+        ("linear_64.nam", 49.0),
+        ("aidax_lstm12_skip1.json", 735.0),
+        ("guitarml_lstm40_cond.json", 4487.0),
+    ];
+    let files = files.map(|(name, counted)| (name.to_owned(), ModelFile::read(&bytes(name)).unwrap(), counted));
+    // Direct convolution only, and many partitions.
+    let responses = [(512, 229.0), (8192, 358.0)].map(|(taps, counted)| {
+        let config = serde_json::json!({ "receptive_field": taps, "bias": false });
+        let weights = vec![0.0; taps];
+        let file = serde_json::json!({
+            "version": "0.5.4", "architecture": "Linear", "config": config, "weights": weights,
+        });
+        (format!("linear of {taps}"), ModelFile::read(file.to_string().as_bytes()).unwrap(), counted)
+    });
+    for (name, file, counted) in files.into_iter().chain(responses) {
+        let Work { neon_instructions, is_counted, .. } = file.model(Options::default()).unwrap().work();
+        let error = neon_instructions / counted - 1.0;
+        println!("{name}: {neon_instructions:.0}, counted {counted}, {error:+.3}");
+        assert!(is_counted && error.abs() <= NEON_ERROR, "{name}: {neon_instructions:.0}, counted {counted}");
+    }
 }
 
 #[test]

@@ -129,6 +129,21 @@ fn gate_activations_are_only_used_with_a_gating_mode() {
     }
 }
 
+/// The instructions of layers with rare options were not counted on arm64.
+#[test]
+fn the_instructions_of_layers_with_rare_options_are_unknown() {
+    for (array, is_counted) in [
+        (json!({}), true),
+        (json!({ "gating_mode": "gated" }), true),
+        (json!({ "gating_mode": "gated", "secondary_activation": "Tanh" }), false),
+        (json!({ "gating_mode": "blended" }), false),
+        (json!({ "activation": "Softsign" }), false),
+    ] {
+        let model = read(&filled(file(from_ref(&array)))).unwrap().model(Options::default()).unwrap();
+        assert_eq!(model.work().is_counted, is_counted, "{array}");
+    }
+}
+
 #[test]
 fn a_leaky_relu_has_one_slope_for_all_channels() {
     let slopes = [0.5, 0.4, 0.3, 0.2];

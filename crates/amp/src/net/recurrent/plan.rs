@@ -1,6 +1,6 @@
 //! Plans of layers that are computed frame by frame, with their weights.
 
-use crate::simd::Activation;
+use crate::{simd::Activation, work::Work};
 
 /// One layer; its output is the input of the next one.
 #[derive(Debug, Clone)]
@@ -145,17 +145,24 @@ impl Plan {
         }
     }
 
-    /// Number of multiplications by weights per frame.
-    pub fn work(&self) -> u64 {
-        let weights = match self {
-            Self::Lstm(weights) => weights.weights.len(),
-            // A quarter of the weights are zeros between inputs or units and the other sum of the candidate.
-            Self::Gru(weights) => weights.weights.len() / 4 * 3,
-            Self::Dense(dense) => dense.weights.len(),
-            Self::Conv(conv) => conv.dense.weights.len(),
-            Self::Activation(_) => 0,
-            Self::PiecewiseLinear(functions) => 2 * functions.len(),
+    /// The work per frame.
+    pub fn work(&self) -> Work {
+        let of_units = |weights: &RecurrentWeights, multiplications: usize, functions: usize| {
+            let columns = weights.inputs + weights.units;
+            Work::of_units(multiplications as u64, weights.units, columns, functions)
         };
-        weights as u64
+        match self {
+            Self::Lstm(weights) => of_units(weights, weights.weights.len(), 5),
+            // A quarter of the weights are zeros between inputs or units and the other sum of the candidate.
+            Self::Gru(weights) => of_units(weights, weights.weights.len() / 4 * 3, 3),
+            Self::Dense(dense) => {
+                let work = Work::of_sums(dense.weights.len() as u64);
+                // Only a single sum was counted: the last layer of most files.
+                if dense.biases.len() == 1 { work } else { work.uncounted() }
+            }
+            Self::Conv(conv) => Work::of_sums(conv.dense.weights.len() as u64).uncounted(),
+            Self::Activation(_) => Work::default().uncounted(),
+            Self::PiecewiseLinear(functions) => Work::of_sums(2 * functions.len() as u64).uncounted(),
+        }
     }
 }

@@ -7,7 +7,13 @@ pub use self::{
     array::{Array, Film, Films, Gate, Layer},
     shapes::Shapes,
 };
-use crate::{error::LoadError, memory::DelayLine, net::weights::ConvShape, simd::Activation};
+use crate::{
+    error::LoadError,
+    memory::DelayLine,
+    net::weights::ConvShape,
+    simd::Activation,
+    work::{Activations, Work},
+};
 
 /// The plan of a WaveNet.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,8 +64,28 @@ impl Plan {
         self.convs().map(|shape| shape.weights()).fold(1, u64::saturating_add)
     }
 
+    /// The work per frame.
+    pub fn work(&self) -> Work {
+        let (mut activations, mut layers) = (Activations::default(), 0);
+        for array in &self.arrays {
+            // The first and the last convolution of the array have no activation.
+            layers += array.layers.len() + 2;
+            for Layer { activation, gate, .. } in &array.layers {
+                activations.add(activation, array.bottleneck);
+                if let Gate::Gated(gate) | Gate::Blended(gate) = gate {
+                    activations.add(gate, array.bottleneck);
+                }
+            }
+        }
+        if let Some(PostHead { activation, convs }) = &self.head {
+            layers += convs.len();
+            convs.iter().for_each(|conv| activations.add(activation, conv.inputs));
+        }
+        Work::of_convolutions(self.multiplications(), activations, layers)
+    }
+
     /// Number of multiplications by weights per frame.
-    pub fn multiplications(&self) -> u64 {
+    fn multiplications(&self) -> u64 {
         let all: u64 = self.convs().map(|shape| shape.multiplications()).sum();
         // The 1x1 convolution of the last layer has no next layer and is not computed.
         let last = self.arrays.last().and_then(|array| array.shapes(array.layers.last()?, self.condition).layer1x1);

@@ -95,7 +95,7 @@ fn lines(file: &ModelFile, model: &Model, cost: &Cost) -> Vec<(&'static str, Str
     lines.extend(level("loudness", about.loudness, "dB RMS"));
     lines.extend(level("input level", about.input_level_dbu, "dBu at full scale"));
     lines.extend(level("output level", about.output_level_dbu, "dBu at full scale"));
-    let work = grouped(model.work());
+    let work = grouped(model.work().multiplications);
     lines.push(("work", format!("{work} multiplications a sample, with {}", model.instructions().name())));
     lines.push(("cost here", cost.describe()));
     lines
@@ -127,7 +127,7 @@ fn to_json(file: &ModelFile, model: &Model, cost: &Cost) -> serde_json::Value {
         "slimmable": file.is_slimmable(),
         "settles_after_samples": model.prewarm_frames(),
         "knobs": model.knobs(),
-        "multiplications_a_sample": model.work(),
+        "multiplications_a_sample": model.work().multiplications,
         "instructions": model.instructions().name(),
         "block_samples": BLOCK,
         "block_us": cost.us,
