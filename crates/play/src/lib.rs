@@ -19,8 +19,10 @@
 //! | [`rig_loader`] | loading of presets, models and cabinets |
 //! | [`render`] | offline rendering |
 //! | [`block_cost`] | processing time of blocks |
+//! | [`board`] | expected load of models on boards that are not at hand |
 
 pub mod block_cost;
+pub mod board;
 mod chain;
 pub mod device;
 pub mod engine;

@@ -3,6 +3,7 @@
 use std::{net::IpAddr, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use play::board::Board;
 
 use super::{
     Color, duration,
@@ -22,9 +23,11 @@ pub enum Amp {
     Info(Info),
     /// Measure the processing time of models on this machine, also as a share of the duration of a block.
     ///
+    /// With --board, estimate the share of one core of a board instead, and print how certain that is.
+    ///
     /// Examples:
-    ///   punctual amp bench deluxe.nam twin.nam
     ///   punctual amp bench models --frames 16
+    ///   punctual amp bench deluxe.nam twin.nam --board pi4
     #[command(verbatim_doc_comment)]
     Bench(Bench),
     /// Render recordings (WAV, FLAC, AIFF) through models and cabinet to WAV files, without a sound card.
@@ -172,6 +175,12 @@ pub struct Bench {
     /// Models (.nam, .json, .aidax), or folders of models.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Estimate for this core or board, e.g. pi4@1800 (MHz).
+    ///
+    /// Cores: cortex-a53, cortex-a55, cortex-a72, cortex-a76. Boards: pi3, pi4, pi5, rk3566, rk3588. The estimates are
+    /// for blocks of 64 frames; longer blocks are played in blocks of 64.
+    #[arg(long, value_name = "CORE[@MHZ]")]
+    pub board: Option<Board>,
     /// Process blocks of this many frames.
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=8192), allow_negative_numbers = true)]
     pub frames: u32,

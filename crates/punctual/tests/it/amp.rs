@@ -366,6 +366,38 @@ fn render_keeps_rate_length_and_alignment_of_the_input() {
 }
 
 #[test]
+fn bench_estimates_the_cost_on_a_board() {
+    let scratch = Scratch::new();
+    for name in ["a2_full.nam", "guitarml_lstm20.json", "nan_weight.bad.nam"] {
+        fs::copy(vectors().join(name), scratch.path().join(name)).unwrap();
+    }
+    let run = scratch.run("amp bench . --board pi4@1800");
+    let (page, said) = (run.expect_status(0).stdout(), run.stderr());
+    assert!(page.starts_with("expected on one core cortex-a72 at 1800 MHz"), "{page}");
+    assert!(page.contains("not measured on a board; for a measurement run `punctual amp bench`"), "{page}");
+    assert!(said.contains("skipped: ") && page.lines().count() == 6, "{page}{said}");
+
+    let run = scratch.run("amp bench . --board cortex-a72@1000 --frames 128 --json");
+    let json: serde_json::Value = serde_json::from_str(&run.expect_status(0).stdout()).unwrap();
+    assert_eq!((&json["core"], &json["clock_mhz"]), (&"cortex-a72".into(), &1000.into()));
+    for (model, rate_hz) in json["models"].as_array().unwrap().iter().zip([48_000.0, 44_100.0]) {
+        let number = |key: &str| model[key].as_f64().unwrap();
+        let fast = json["instructions_a_cycle"][1].as_f64().unwrap();
+        let share = number("instructions_a_frame") * rate_hz / 1e9 / fast * (1.0 - number("instructions_error"));
+        assert!((number("share_low") / share - 1.0).abs() < 1e-9 && number("share_high") > share, "{model}");
+        assert!((number("real_time_factor_high") * number("share_low") - 1.0).abs() < 1e-9, "{model}");
+    }
+
+    let refused = |arguments: &str, expected: &str| {
+        let said = scratch.run(&format!("amp bench a2_full.nam {arguments}")).expect_status(64).stderr();
+        assert!(said.contains(expected), "{said}");
+    };
+    refused("--board pi4 --frames 16", "--frames must be a multiple of 64 with --board");
+    refused("--board cortex-m7", "unknown core or board; choose one of cortex-a53, cortex-a55");
+    refused("--board pi4@fast", "the clock must be 100 to 10000 MHz");
+}
+
+#[test]
 fn info_describes_a_cabinet_and_a_preset() {
     let scratch = with_input(44_100, &[&[0.0; 50][..], &[0.5, -0.25, 0.125, 0.0, 0.0]].concat());
     let info: serde_json::Value =

@@ -1,5 +1,7 @@
 //! `punctual amp bench`.
 
+mod expected;
+
 use std::{
     fs,
     io::{self, Write},
@@ -8,13 +10,14 @@ use std::{
 
 use ::play::{
     block_cost::{BlockCost, block_us},
+    board::FRAMES,
     library::is_model_file,
 };
 use amp::file::Options;
 use anyhow::{Context, bail};
 
 use super::{file_name, note, read_model};
-use crate::{cli::AmpBench, output};
+use crate::{cli::AmpBench, exit::Usage, output};
 
 /// The cost of one model.
 struct Row {
@@ -28,14 +31,43 @@ struct Row {
 pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
     let frames = options.frames as usize;
     let files = files(&options.files)?;
-    let width = files.iter().map(|(path, _)| file_name(path).chars().count()).max().unwrap_or_default();
+    if let Some(board) = options.board {
+        if !options.frames.is_multiple_of(FRAMES) {
+            let text = format!(
+                "--frames must be a multiple of {FRAMES} with --board, because instructions were counted in blocks of \
+                 {FRAMES} (got {frames}); for other blocks run `punctual amp bench` on the board"
+            );
+            return Err(Usage(text).into());
+        }
+        expected::run(&files, board, options.json)?;
+        return Ok(0);
+    }
+    let width = width_of(&files);
+    let print = |row: &Row, is_first: bool| match options.json {
+        true => Ok(()),
+        false => print(row, frames, width, is_first),
+    };
+    let rows = for_each(&files, |path| measure(path, frames), print)?;
+    if options.json {
+        let models: Vec<_> = rows.iter().map(|row| row.to_json(frames)).collect();
+        let json = serde_json::json!({ "frames": frames, "models": models });
+        output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
+    }
+    Ok(0)
+}
+
+/// The rows of all files, each made by `row` and then given to `print` with true for the first one. Unplayable files of
+/// a folder are skipped with a note.
+fn for_each<R>(
+    files: &[(PathBuf, bool)],
+    row: impl Fn(&Path) -> anyhow::Result<R>,
+    print: impl Fn(&R, bool) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<R>> {
     let mut rows = Vec::new();
-    for (path, is_named) in &files {
-        match measure(path, frames) {
+    for (path, is_named) in files {
+        match row(path) {
             Ok(row) => {
-                if !options.json {
-                    print(&row, frames, width, rows.is_empty())?;
-                }
+                print(&row, rows.is_empty())?;
                 rows.push(row);
             }
             Err(error) if *is_named => return Err(error),
@@ -45,12 +77,12 @@ pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
     if rows.is_empty() {
         bail!("none of these models can be played: choose another folder, or name files");
     }
-    if options.json {
-        let models: Vec<_> = rows.iter().map(|row| row.to_json(frames)).collect();
-        let json = serde_json::json!({ "frames": frames, "models": models });
-        output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
-    }
-    Ok(0)
+    Ok(rows)
+}
+
+/// Width of the column of names.
+fn width_of(files: &[(PathBuf, bool)]) -> usize {
+    files.iter().map(|(path, _)| file_name(path).chars().count()).max().unwrap_or_default()
 }
 
 /// Prints a row as soon as it is measured, with the heading before the first one.
