@@ -121,10 +121,13 @@ pub fn isolated_cpus(root: &Root) -> CpuList {
     isolated(root).unwrap_or_default()
 }
 
-/// The CPUs isolated at boot, plus those of an isolated cpuset partition (Linux 6.7), which the first list lacks.
+/// The CPUs of isolated cpuset partitions (Linux 6.7).
+pub(crate) const ISOLATED_BY_PARTITION: &str = "sys/fs/cgroup/cpuset.cpus.isolated";
+
+/// The CPUs isolated at boot, plus those of an isolated cpuset partition, which the first list lacks.
 fn isolated(root: &Root) -> Option<CpuList> {
     let at_boot = cpus::list(root, "isolated");
-    let by_partition: Option<CpuList> = root.number("sys/fs/cgroup/cpuset.cpus.isolated");
+    let by_partition: Option<CpuList> = root.number(ISOLATED_BY_PARTITION);
     match (at_boot, by_partition) {
         (Some(a), Some(b)) => Some(a.union(&b)),
         (a, b) => a.or(b),

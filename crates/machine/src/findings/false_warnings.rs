@@ -1219,3 +1219,30 @@ fn limits_of_programs_are_unknown_in_a_container() {
     put(&root, "proc/1/environ", "container=podman\0");
     assert_eq!(found(), [FindingState::Unknown, FindingState::Unknown]);
 }
+
+/// The first thread of a core stays online without SMT.
+#[test]
+fn the_cpu_of_an_example_is_the_first_thread_of_its_core() {
+    let (_folder, root) = machine(&[("sys/devices/system/cpu/isolated", "\n")]);
+    put(&root, "sys/devices/system/cpu/online", "0-3");
+    let advised = || finding(&root, "cpu.isolated").remedy;
+    for (siblings, example) in [(["0-1", "2-3"], 2), (["0,2", "1,3"], 1), (["0,3", "1-2"], 3)] {
+        for list in siblings {
+            for cpu in list.parse::<CpuList>().unwrap().iter() {
+                put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), list);
+            }
+        }
+        assert!(advised().contains(&format!("isolcpus=managed_irq,domain,{example}")), "{siblings:?}: {}", advised());
+    }
+}
+
+#[test]
+fn a_partition_is_the_evidence_of_its_isolated_cpus() {
+    const PARTITION: &str = "sys/fs/cgroup/cpuset.cpus.isolated";
+    let (_folder, root) = machine(&[("sys/devices/system/cpu/isolated", "\n"), (PARTITION, "1")]);
+    assert_eq!(finding(&root, "cpu.isolated").evidence, format!("/{PARTITION} = 1"));
+    put(&root, "sys/devices/system/cpu/isolated", "0");
+    put(&root, "sys/devices/system/cpu/online", "0-2");
+    let both = format!("/sys/devices/system/cpu/isolated = 0, /{PARTITION} = 1");
+    assert_eq!(finding(&root, "cpu.isolated").evidence, both);
+}

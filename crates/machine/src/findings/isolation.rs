@@ -6,6 +6,7 @@ use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown,
 use crate::{
     CpuList, Unreadable, boot_arguments,
     cpus::{self, read_list},
+    facts::ISOLATED_BY_PARTITION,
     kernel::has_rcu_nocbs,
 };
 
@@ -74,8 +75,16 @@ fn isolated(context: &CheckContext) -> Finding {
                 context.isolation().remedy(&cpus),
             ).permanent()
         }
-        Some(cpus) => useless_isolation(context, ID, evidence(&path, cpus))
-            .unwrap_or_else(|| ok(ID, format!("isolated CPUs: {cpus}"), evidence(&path, cpus))),
+        Some(cpus) => {
+            let read: Vec<String> = [&*path, ISOLATED_BY_PARTITION]
+                .into_iter()
+                .filter(|path| context.root.read(path).is_some_and(|cpus| !cpus.trim().is_empty()))
+                .map(|path| context.evidence(path))
+                .collect();
+            let read = if read.is_empty() { evidence(&path, cpus) } else { read.join(", ") };
+            useless_isolation(context, ID, read.clone())
+                .unwrap_or_else(|| ok(ID, format!("isolated CPUs: {cpus}"), read))
+        }
     }
 }
 

@@ -34,6 +34,7 @@ use crate::{
     kernel::{Config, Isolation},
     root::Unread,
     tasks::{self as threads, Scheduled},
+    topology,
 };
 
 /// The check of one setting.
@@ -294,12 +295,14 @@ impl<'a> CheckContext<'a> {
         Isolation::of_machine(self.root, self.machine.kernel.as_deref(), self.config())
     }
 
-    /// The last of the fastest online CPUs, for examples in remedies. CPU 0 is a bad example because the kernel uses it
-    /// most.
+    /// The first thread of the last of the fastest online cores, for examples in remedies: the other threads go offline without
+    /// SMT. CPU 0 is a bad example because the kernel uses it most.
     fn last_cpu(&self) -> u32 {
         let file = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq");
         let speed = |cpu: &u32| self.root.number::<u64>(&file(*cpu)).unwrap_or_default();
-        self.online().iter().max_by_key(speed).unwrap_or(0)
+        let last = self.online().iter().max_by_key(speed).unwrap_or(0);
+        let first = topology::core_of(self.root, last).and_then(|core| core.intersection(self.online()).first());
+        first.filter(|&first| first != 0).unwrap_or(last)
     }
 }
 

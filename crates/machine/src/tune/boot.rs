@@ -221,14 +221,19 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         return Some(("extlinux", steps));
     }
     let is_uboot = traces.allow(Loader::UBoot);
-    if is_uboot && root.exists("boot/armbianEnv.txt") {
-        return Some(("U-Boot", vec![after_equals(root, "boot/armbianEnv.txt", "extraargs", added)]));
+    if let Some(path) = first(&EXTRA_ARGUMENTS).filter(|_| is_uboot) {
+        return Some(("U-Boot", vec![after_equals(root, path, "extraargs", added)]));
     }
     if is_uboot && root.exists(U_ENV) {
         return Some(("U-Boot", vec![u_env(root, added)]));
     }
     if is_uboot && root.exists("etc/fw_env.config") {
         return Some(("U-Boot", set_environment(added)));
+    }
+    if traces.is_uboot() {
+        let place =
+            "add to the variable bootargs, at the prompt of U-Boot (printenv, setenv, saveenv) or in its boot script";
+        return Some(("U-Boot", vec![format!("{place}{}: {arguments}", in_place_of(&cmdline, added))]));
     }
     // With entries of their own, the parts of the line are for something else.
     if traces.allow(Loader::UnifiedImage)
@@ -257,6 +262,9 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     if !traces.allow(Loader::Grub) {
         return None;
     }
+    if let Some(steps) = with_tuned(root, added) {
+        return Some(("GRUB", steps));
+    }
     if root.exists("usr/sbin/grubby") {
         // It replaces arguments of the same name.
         return Some(("GRUB", vec![format!("sudo grubby --update-kernel=ALL --args=\"{arguments}\"")]));
@@ -282,6 +290,40 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         }
         steps.push(update.to_owned());
         ("GRUB", steps)
+    })
+}
+
+/// The steps on a machine where tuned adds arguments that these replace: the kernel does not accept two sets of isolated CPUs.
+/// tuned keeps its arguments in these files, and its profiles for real-time work have a variable for the CPUs (tuned,
+/// `profiles/realtime/tuned.conf`).
+fn with_tuned(root: &Root, added: &[&str]) -> Option<Vec<String>> {
+    const FILES: [(&str, &str); 3] = [
+        ("etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE="),
+        ("boot/grub2/grubenv", "tuned_params="),
+        ("boot/grub/grubenv", "tuned_params="),
+    ];
+    let line = FILES.into_iter().find_map(|(path, name)| {
+        let text = root.read(path)?;
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(name))?;
+        Some(line.trim_matches('"').to_owned()).filter(|line| !boot_arguments::replaced(line, added).is_empty())
+    })?;
+    let profile = root.read("etc/tuned/active_profile").unwrap_or_default();
+    let profile =
+        profile.split_whitespace().find(|name| ["realtime", "cpu-partitioning"].iter().any(|of| name.starts_with(of)));
+    let is_cpus = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
+    let cpus = added.iter().find_map(|word| word.strip_prefix("isolcpus="));
+    let cpus = cpus.map(|value| value.split(',').filter(is_cpus).collect::<Vec<_>>().join(","));
+    Some(match (profile, cpus) {
+        (Some(profile), Some(cpus)) if !cpus.is_empty() => vec![
+            format!("tuned adds arguments of its own: in /etc/tuned/{profile}-variables.conf: isolated_cores={cpus}"),
+            format!("sudo tuned-adm profile {profile}"),
+        ],
+        _ => vec![format!(
+            "tuned adds arguments that do not go together with these{}: change its profile (tuned-adm active), or switch it \
+             off: sudo tuned-adm off; then add: {}",
+            in_place_of(&line, added),
+            added.join(" ")
+        )],
     })
 }
 
@@ -376,6 +418,8 @@ fn reduced(place: &str, line: &str, added: &[&str], write: impl Fn(&str) -> Stri
 
 /// The entries of GRUB that follow the boot loader specification.
 const BLS_ENTRIES: &str = "boot/loader/entries";
+/// Variables for the script of Armbian's and of Orange Pi's images, with the same names.
+const EXTRA_ARGUMENTS: [&str; 2] = ["boot/armbianEnv.txt", "boot/orangepiEnv.txt"];
 /// Variables of U-Boot that a script reads.
 const U_ENV: &str = "boot/uEnv.txt";
 
@@ -399,7 +443,8 @@ const ONE_LINE: [&str; 4] =
     ["boot/firmware/cmdline.txt", "boot/firmware/current/cmdline.txt", "boot/cmdline.txt", "etc/kernel/cmdline"];
 
 /// The other files with arguments of the kernel, and the folders with such files.
-const OTHERS: [&str; 6] = [EXTLINUX, EXTLINUX_OPTIONS, GRUB, "etc/default/u-boot", "boot/armbianEnv.txt", U_ENV];
+const OTHERS: [&str; 7] =
+    [EXTLINUX, EXTLINUX_OPTIONS, GRUB, "etc/default/u-boot", EXTRA_ARGUMENTS[0], EXTRA_ARGUMENTS[1], U_ENV];
 const FOLDERS: [&str; 4] =
     ["etc/default/grub.d", "boot/loader/entries", "boot/efi/loader/entries", "efi/loader/entries"];
 
@@ -422,7 +467,8 @@ fn boot_files(root: &Root) -> Vec<String> {
 fn readers(path: &str) -> Option<&'static [Loader]> {
     match path {
         EXTLINUX | EXTLINUX_OPTIONS | "etc/default/u-boot" => Some(&[Loader::Extlinux]),
-        "boot/armbianEnv.txt" | U_ENV => Some(&[Loader::UBoot]),
+        U_ENV => Some(&[Loader::UBoot]),
+        path if EXTRA_ARGUMENTS.contains(&path) => Some(&[Loader::UBoot]),
         path if path.starts_with(GRUB) => Some(&[Loader::Grub]),
         path if path.starts_with(BLS_ENTRIES) => Some(&[Loader::Grub, Loader::SystemdBoot]),
         path if path.contains("/loader/entries/") => Some(&[Loader::SystemdBoot]),

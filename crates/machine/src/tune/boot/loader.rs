@@ -66,6 +66,11 @@ impl Traces {
         !self.is_uboot || matches!(loader, Loader::PiFirmware | Loader::Extlinux | Loader::UBoot)
     }
 
+    /// True if U-Boot started the kernel without another boot loader.
+    pub(super) fn is_uboot(&self) -> bool {
+        self.is_uboot && !self.has_boot_image && self.info.is_none()
+    }
+
     /// True if SYSLINUX, not GRUB, started the kernel of a machine with the files of both.
     pub(super) fn is_syslinux(&self) -> bool {
         self.has_boot_image && self.has_initrd

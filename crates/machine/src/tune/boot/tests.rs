@@ -370,7 +370,7 @@ fn files_of_another_boot_loader_are_ignored() {
     assert_eq!(loader(by_grub, "", &[EXTLINUX]), "extlinux");
     let by_uboot = "proc/device-tree/chosen/u-boot,version";
     assert_eq!(loader(other, "", &[by_uboot, FW_ENV, LOADER_CONF, GRUB]), "U-Boot");
-    assert_eq!(loader(other, "", &[by_uboot, LOADER_CONF, GRUB]), "none");
+    assert_eq!(loader(other, "", &[by_uboot, LOADER_CONF, GRUB]), "U-Boot");
     assert_eq!(loader(by_grub, "", &[by_uboot, FW_ENV, GRUB]), "GRUB", "U-Boot started GRUB");
     assert_eq!(loader(other, "", &[by_uboot, "sys/firmware/efi/runtime", LOADER_CONF]), "systemd-boot");
     // Nothing shows the boot loader.
@@ -484,4 +484,34 @@ fn offline_cpus_serve_interrupts_after_the_boot() {
     assert_eq!(of("0-3"), "", "no CPU would remain for other work now");
     put("present", "0-1");
     assert!(of("2-3").ends_with(" irqaffinity=0-1"), "{}", of("2-3"));
+}
+
+#[test]
+fn the_arguments_of_tuned_are_changed_in_its_profile() {
+    let grub = [("etc/default/grub", "GRUB_CMDLINE_LINUX=\"ro\"\n"), ("usr/sbin/grubby", "")];
+    let own = ("etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE=\"skew_tick=1 isolcpus=managed_irq,domain,1\"\n");
+    let environment = ("boot/grub2/grubenv", "# GRUB Environment Block\ntuned_params=nohz_full=1 irqaffinity=0\n");
+    let realtime = ("etc/tuned/active_profile", "realtime\n");
+    let by_profile = [
+        "tuned adds arguments of its own: in /etc/tuned/realtime-variables.conf: isolated_cores=2-3",
+        "sudo tuned-adm profile realtime",
+    ];
+    for file in [own, environment] {
+        assert_eq!(steps(&[&grub[..], &[file, realtime]].concat()).1, by_profile, "{file:?}");
+    }
+    let other = steps(&[&grub[..], &[own, ("etc/tuned/active_profile", "my-profile\n")]].concat()).1.join(" | ");
+    assert!(other.contains("in place of isolcpus=managed_irq,domain,1") && other.contains("tuned-adm off"), "{other}");
+    let harmless = ("etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE=\"skew_tick=1\"\n");
+    let unchanged = steps(&[&grub[..], &[harmless, realtime]].concat()).1.join(" | ");
+    assert!(unchanged.starts_with("sudo grubby"), "{unchanged}");
+}
+
+#[test]
+fn uboot_without_known_files_is_named() {
+    let uboot = ("proc/device-tree/chosen/u-boot,version", "2024.04");
+    let (loader, steps_of) = steps(&[uboot]);
+    assert_eq!(loader, Some("U-Boot"));
+    assert!(steps_of[0].starts_with("add to the variable bootargs"), "{steps_of:?}");
+    let orange = steps(&[uboot, ("boot/orangepiEnv.txt", "extraargs=quiet\n")]).1.join(" | ");
+    assert!(orange.starts_with("in /boot/orangepiEnv.txt: extraargs=quiet isolcpus="), "{orange}");
 }
