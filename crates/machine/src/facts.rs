@@ -93,15 +93,19 @@ fn cpu_model(root: &Root) -> Option<String> {
 }
 
 /// Part numbers of Arm's own cores, from their technical reference manuals (MIDR_EL1).
-const ARM_CORES: [(&str, &str); 19] = [
+const ARM_CORES: [(&str, &str); 40] = [
+    ("0xc05", "Cortex-A5"),
     ("0xc07", "Cortex-A7"),
     ("0xc08", "Cortex-A8"),
     ("0xc09", "Cortex-A9"),
     ("0xc0e", "Cortex-A17"),
     ("0xc0f", "Cortex-A15"),
+    ("0xd01", "Cortex-A32"),
+    ("0xd02", "Cortex-A34"),
     ("0xd03", "Cortex-A53"),
     ("0xd04", "Cortex-A35"),
     ("0xd05", "Cortex-A55"),
+    ("0xd06", "Cortex-A65"),
     ("0xd07", "Cortex-A57"),
     ("0xd08", "Cortex-A72"),
     ("0xd09", "Cortex-A73"),
@@ -109,10 +113,27 @@ const ARM_CORES: [(&str, &str); 19] = [
     ("0xd0b", "Cortex-A76"),
     ("0xd0c", "Neoverse-N1"),
     ("0xd0d", "Cortex-A77"),
+    ("0xd0e", "Cortex-A76AE"),
     ("0xd40", "Neoverse-V1"),
     ("0xd41", "Cortex-A78"),
+    ("0xd42", "Cortex-A78AE"),
+    ("0xd43", "Cortex-A65AE"),
+    ("0xd44", "Cortex-X1"),
+    ("0xd46", "Cortex-A510"),
+    ("0xd47", "Cortex-A710"),
+    ("0xd48", "Cortex-X2"),
     ("0xd49", "Neoverse-N2"),
+    ("0xd4a", "Neoverse-E1"),
+    ("0xd4b", "Cortex-A78C"),
+    ("0xd4d", "Cortex-A715"),
+    ("0xd4e", "Cortex-X3"),
     ("0xd4f", "Neoverse-V2"),
+    ("0xd80", "Cortex-A520"),
+    ("0xd81", "Cortex-A720"),
+    ("0xd82", "Cortex-X4"),
+    ("0xd84", "Neoverse-V3"),
+    ("0xd87", "Cortex-A725"),
+    ("0xd8e", "Neoverse-N3"),
 ];
 
 /// The isolated CPUs; empty if they cannot be read.

@@ -1246,3 +1246,10 @@ fn a_partition_is_the_evidence_of_its_isolated_cpus() {
     let both = format!("/sys/devices/system/cpu/isolated = 0, /{PARTITION} = 1");
     assert_eq!(finding(&root, "cpu.isolated").evidence, both);
 }
+
+#[test]
+fn strings_of_the_device_tree_are_words() {
+    let (_folder, root) = machine(&[("proc/device-tree/hypervisor/compatible", "xen,xen-4.17\0xen,xen\0")]);
+    let read = "/proc/device-tree/hypervisor/compatible = xen,xen-4.17 xen,xen";
+    assert_eq!(finding(&root, "machine.hypervisor").evidence, read);
+}

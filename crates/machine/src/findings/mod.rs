@@ -319,7 +319,9 @@ pub(crate) fn chosen(text: &str) -> Option<String> {
 
 /// `path = value` in one line.
 fn evidence(path: &str, value: &str) -> String {
-    let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Properties of the device tree have several strings, each with a 0 at its end.
+    let words = value.split(|c: char| c.is_whitespace() || c == '\0').filter(|word| !word.is_empty());
+    let value = words.collect::<Vec<_>>().join(" ");
     format!("/{path} = {}", if value.is_empty() { "(empty)" } else { &value })
 }
 

@@ -60,7 +60,11 @@ pub(super) fn move_away(journal: &mut Journal, freed: &CpuList) -> Result<Option
     }
     let names: Vec<&str> = stayed.iter().take(NAMES).map(|task| &*task.name).collect();
     let has_no_right = moved.left.iter().any(|left| left.no_right);
-    let why = if has_no_right { "run as root" } else { "the kernel refuses to move them, e.g. with a deadline policy" };
+    let why = match () {
+        () if has_no_right => "run as root",
+        () if !ops.root().is_system() => "those of another machine are never moved",
+        () => "the kernel refuses to move them, e.g. with a deadline policy",
+    };
     let count = counted(stayed.len() as u64, "program");
     Ok(Some(Stayed { reason: format!("{count} not moved ({}): {why}", names.join(", ")), has_no_right }))
 }
