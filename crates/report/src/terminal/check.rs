@@ -55,4 +55,17 @@ mod tests {
         assert_eq!(page.matches("no link of its own").count(), 2, "{page}");
         assert!(page.contains("of 2 findings"), "{page}");
     }
+
+    #[test]
+    fn a_remedy_of_two_findings_is_printed_once_and_named_again() {
+        let finding = |id: &str| Finding {
+            id: id.to_owned(),
+            title: format!("limit of {id}"),
+            remedy: "log in again".to_owned(),
+            ..Finding::default()
+        };
+        let style = Style { color: false, unicode: false };
+        let page = check("Rights", &[], &[finding("rights.memlock"), finding("rights.priority")], &style, 80);
+        assert_eq!((page.matches("log in again").count(), page.matches("remedy: as above").count()), (1, 1), "{page}");
+    }
 }

@@ -117,6 +117,9 @@ pub(super) fn all_findings(page: &mut Page, findings: &[Finding]) {
         let column = item(page, finding, 7, &format!("{}: {}", finding.id, finding.title));
         page.below(column, Ink::Quiet, &finding.evidence);
         page.below(column, Ink::Plain, &finding.why);
+        if page.has_remedies(&finding.remedy) {
+            page.below(column, Ink::Accent, "remedy: as above");
+        }
         page.remedy(column, &finding.remedy);
         if let Some(lasts) = finding.lasts {
             page.below(column, Ink::Quiet, &format!("lasts {}", lasts_in_words(lasts)));

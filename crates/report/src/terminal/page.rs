@@ -148,6 +148,12 @@ impl Page {
         }
     }
 
+    /// True if the page contains all of these remedies, and there are some.
+    pub(crate) fn has_remedies(&self, text: &str) -> bool {
+        let mut remedies = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+        remedies.peek().is_some() && remedies.all(|remedy| self.remedies.iter().any(|known| known == remedy))
+    }
+
     /// A named command, on one line or continued like a remedy; below its name if a word would be too wide for the page.
     pub(crate) fn command(&mut self, name: &str, column: usize, command: &str) {
         let mut before = format!("{INDENT}{name:column$}  ");
