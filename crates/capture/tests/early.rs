@@ -101,7 +101,11 @@ fn frames_dropped_in_a_stall_are_lost() {
     for (stall, sent) in [(40, 8), (43, 10), (100, 10), (100, 14), (200, 12), (400, 12)] {
         let all = late_by(14_000, |n| {
             let end = 8_000 + stall;
-            if (8_000..end).contains(&n) { (end - n) as i64 * PERIOD_NS + ((n + sent) as i64 - end as i64) * 1_500 } else { 0 }
+            if (8_000..end).contains(&n) {
+                (end - n) as i64 * PERIOD_NS + ((n + sent) as i64 - end as i64) * 1_500
+            } else {
+                0
+            }
         });
         let is_kept = |n: usize| !(8_000..8_000 + (stall - sent) as usize).contains(&n);
         let frames: Vec<Seen> =

@@ -37,6 +37,14 @@ impl Format for Summary {
                 }
             }
         }
+        let of_frames = |line: &&str| FRAMES.iter().any(|start| line.starts_with(start));
+        let lost = text.lines().filter(of_frames).map(|line| caveat("omission", format!("isochron: {}", line.trim())));
+        imported.caveats.extend(lost);
+        if let Some(line) = text.lines().find(|line| line.contains("not synchronized")) {
+            let text =
+                format!("the clocks were not synchronised, so times between two machines are wrong: {}", line.trim());
+            imported.caveats.push(caveat("clock", text));
+        }
         imported.caveats.push(caveat("mixed", CLOCKS));
         if imported.figures.iter().any(|figures| figures.role.starts_with("Packets arrived earlier")) {
             imported
@@ -47,6 +55,8 @@ impl Format for Summary {
     }
 }
 
+/// Lines with the frames that are not in the metrics (`isochron/report.c`).
+const FRAMES: [&str; 2] = ["Packets not completely TX timestamped:", "Packets not received:"];
 /// The caveat of each result.
 const CLOCKS: &str = "each line is another interval of the way of a frame; those between two machines are right only if their clocks are \
                       synchronised; the number of frames is not in the summary";

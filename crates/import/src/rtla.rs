@@ -49,6 +49,9 @@ impl Format for Histograms {
             let Some(name) = words.next() else { continue };
             let words: Vec<&str> = words.collect();
             let is_row = name.bytes().all(|byte| byte.is_ascii_digit());
+            if is_of_missed(line) {
+                continue;
+            }
             if name == "ALL:" {
                 is_of_all = true;
                 continue;
@@ -193,10 +196,15 @@ pub fn duration_ns(text: &str) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)
 }
 
+/// True for a line about events that the trace lost, after the summary.
+fn is_of_missed(line: &str) -> bool {
+    line.contains("events missed")
+}
+
 /// The caveat about events that the trace lost, if a line such as `12 (0.10%) events missed, results might not be accurate`
 /// says so (`osnoise.c`, `osnoise_report_missed_events`).
 pub fn missed_events(text: &str) -> Option<Caveat> {
-    let line = text.lines().rfind(|line| line.contains("events missed"))?;
+    let line = text.lines().rfind(|line| is_of_missed(line))?;
     let number = line.split("events missed").next().unwrap_or_default().trim();
     Some(caveat("overflow", format!("the trace lost events, which are in no figure: {number}")))
 }

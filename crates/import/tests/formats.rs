@@ -1098,6 +1098,21 @@ fn metrics_of_isochron_are_intervals_of_their_own() {
     let text = text_of("isochron-report.txt");
     assert!(of(&text.replace("min 2120", "min x")).unwrap_err().contains("line 2: "));
     assert!(of(&text.replace("misses: 2", "misses: x")).unwrap_err().contains("line 10: "));
+    let lost = format!(
+        "Packets not received: 123 (12.300%)\nSender and receiver not synchronized (mean path delay 5.0 ns larger than 1 second)\n{text}"
+    );
+    let record = of(&lost).unwrap();
+    assert_eq!(kinds(&record), ["omission", "clock", "mixed", "folded"]);
+    assert!(record.caveats.iter().any(|caveat| caveat.text.contains("not received: 123")), "{:?}", record.caveats);
+}
+
+#[test]
+fn events_that_rtla_missed_are_no_row() {
+    let text =
+        format!("{}3 (0.02%) events missed, results might not be accurate\n", text_of("rtla-timerlat-hist-6.1.txt"));
+    let record = of(&text).unwrap();
+    assert_eq!(figures(&record).len(), figures(&imported("rtla-timerlat-hist-6.1.txt")).len());
+    assert!(record.caveats.iter().any(|caveat| caveat.text.contains("3 (0.02%)")), "{:?}", record.caveats);
 }
 
 #[test]
