@@ -53,7 +53,11 @@ pub(crate) fn answer(versus: &Versus) -> Answer {
             format!("{} of A and {} of B show no difference.", rounds(&versus.a), rounds(&versus.b))
         }
         Change::TooFewRounds if is_single_publication(&versus.a) || is_single_publication(&versus.b) => {
-            "Published figures and those of other tools are a single round, which cannot show a difference.".to_owned()
+            format!(
+                "Published figures, and one file of another tool, are a single round, which cannot show a difference: at least {} files \
+                 of each are needed.",
+                versus.least_rounds
+            )
         }
         Change::TooFewRounds => format!(
             "{} of A and {} of B cannot show a difference: two runs of one machine differ, too. At least {} of each are needed.",

@@ -256,7 +256,8 @@ fn in_order(at: &str) -> String {
 /// The conditions of a record that its groups do not have.
 fn conditions(record: &Record) -> Vec<(&'static str, Option<String>)> {
     let (machine, scenario) = (&record.machine, &record.scenario);
-    let duration_ns = record.phases.iter().map(|phase| phase.duration_ns).sum::<u64>();
+    let of_phases_ns = record.phases.iter().map(|phase| phase.duration_ns).sum::<u64>();
+    let duration_ns = if of_phases_ns > 0 { of_phases_ns } else { published_duration_ns(record) };
     // Runs of one planned length end some milliseconds apart.
     let rounded_ns = (duration_ns + SECOND_NS / 2) / SECOND_NS * SECOND_NS;
     let duration = (duration_ns > 0).then(|| format_unsigned_ns(rounded_ns.max(SECOND_NS)));
@@ -275,7 +276,7 @@ fn conditions(record: &Record) -> Vec<(&'static str, Option<String>)> {
         ("idle states", measured(idle.to_owned())),
         ("changed settings", measured(or_none(scenario.settings.join(", ")))),
         ("shielded CPUs", measured(or_none(shielded))),
-        ("CPUs", measured(or_none(measured_cpus(record)))),
+        ("CPUs", published_cpus(record).or_else(|| measured(or_none(measured_cpus(record))))),
         ("host", machine.hostname.clone()),
         ("model", machine.model.clone()),
         ("processor", machine.cpu_model.clone()),
@@ -307,6 +308,20 @@ fn tool(record: &Record) -> String {
         }
         _ => [&*record.tool.name, &*record.tool.version].join(" ").trim_end().to_owned(),
     }
+}
+
+/// The longest time of the figures of others, ns; 0 if they have none.
+fn published_duration_ns(record: &Record) -> u64 {
+    let figures = record.published.iter().flat_map(|published| &published.figures);
+    figures.filter_map(|figures| figures.duration_ns).max().unwrap_or(0)
+}
+
+/// The CPUs of the figures of others; `None` if there are none, or if one has no CPU of its own.
+fn published_cpus(record: &Record) -> Option<String> {
+    let figures = record.published.iter().flat_map(|published| &published.figures);
+    let single = figures.filter(|figures| figures.phase != record::ALL_THREADS);
+    let cpus: BTreeSet<u32> = single.map(|figures| figures.cpus.parse().ok()).collect::<Option<_>>()?;
+    (!cpus.is_empty()).then(|| crate::cpu_list::format(cpus.into_iter().collect()))
 }
 
 fn measured_cpus(record: &Record) -> String {
@@ -352,6 +367,23 @@ mod tests {
         assert!(condition(&reference, "tool").starts_with("latmus, "), "{}", condition(&reference, "tool"));
         let measured = record::Tool { name: "punctual".to_owned(), version: "1".to_owned() };
         assert_eq!(condition(&Record { tool: measured, ..Record::default() }, "tool"), "punctual 1");
+    }
+
+    #[test]
+    fn figures_of_others_have_a_duration_and_cpus() {
+        let figures = |cpus: &str, duration_ns| record::Figures {
+            cpus: cpus.to_owned(),
+            duration_ns: Some(duration_ns),
+            ..record::Figures::default()
+        };
+        let of = |figures: Vec<record::Figures>| Record {
+            published: Some(record::Published { figures, ..record::Published::default() }),
+            ..Record::default()
+        };
+        let two = of(vec![figures("3", 600_000_000_000), figures("0", 599_000_000_000)]);
+        assert_eq!([condition(&two, "duration"), condition(&two, "CPUs")], ["600 s", "0,3"]);
+        let unpinned = of(vec![figures("3", 1_000_000_000), figures("", 1_000_000_000)]);
+        assert_eq!(condition(&unpinned, "CPUs"), UNKNOWN);
     }
 
     #[test]
