@@ -371,12 +371,12 @@ mod tests {
 
     #[test]
     fn figures_of_others_have_a_duration_and_cpus() {
-        let figures = |cpus: &str, duration_ns| record::Figures {
+        let figures = |cpus: &str, duration_ns| Figures {
             cpus: cpus.to_owned(),
             duration_ns: Some(duration_ns),
-            ..record::Figures::default()
+            ..Figures::default()
         };
-        let of = |figures: Vec<record::Figures>| Record {
+        let of = |figures: Vec<Figures>| Record {
             published: Some(record::Published { figures, ..record::Published::default() }),
             ..Record::default()
         };
