@@ -1192,7 +1192,7 @@ fn checks_of_memory_by_a_kernel_argument_are_found() {
     }
 }
 
-/// Few hypervisors tell their guests how much time they took.
+/// Few hypervisors report the time that they took from a guest.
 #[test]
 fn no_stolen_time_is_unknown_where_none_is_reported() {
     let (_folder, root) = machine(&[("proc/cpuinfo", "flags : hypervisor\n")]);

@@ -308,8 +308,10 @@ fn with_tuned(root: &Root, added: &[&str]) -> Option<Vec<String>> {
         Some(line.trim_matches('"').to_owned()).filter(|line| !boot_arguments::replaced(line, added).is_empty())
     })?;
     let profile = root.read("etc/tuned/active_profile").unwrap_or_default();
-    let profile =
-        profile.split_whitespace().find(|name| ["realtime", "cpu-partitioning"].iter().any(|of| name.starts_with(of)));
+    // The name becomes a part of a command.
+    let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    let is_realtime = |name: &&str| ["realtime", "cpu-partitioning"].iter().any(|of| name.starts_with(of));
+    let profile = profile.split_whitespace().find(|name| is_plain(name) && is_realtime(name));
     let is_cpus = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
     let cpus = added.iter().find_map(|word| word.strip_prefix("isolcpus="));
     let cpus = cpus.map(|value| value.split(',').filter(is_cpus).collect::<Vec<_>>().join(","));

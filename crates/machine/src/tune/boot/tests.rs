@@ -501,6 +501,9 @@ fn the_arguments_of_tuned_are_changed_in_its_profile() {
     }
     let other = steps(&[&grub[..], &[own, ("etc/tuned/active_profile", "my-profile\n")]].concat()).1.join(" | ");
     assert!(other.contains("in place of isolcpus=managed_irq,domain,1") && other.contains("tuned-adm off"), "{other}");
+    let with_command =
+        steps(&[&grub[..], &[own, ("etc/tuned/active_profile", "realtime;reboot\n")]].concat()).1.join(" | ");
+    assert!(!with_command.contains("reboot"), "{with_command}");
     let harmless = ("etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE=\"skew_tick=1\"\n");
     let unchanged = steps(&[&grub[..], &[harmless, realtime]].concat()).1.join(" | ");
     assert!(unchanged.starts_with("sudo grubby"), "{unchanged}");
