@@ -8,6 +8,15 @@ const KNOWN_AFTER: u64 = 64;
 const EXACT_SLOTS: f64 = 2.0;
 const EXACT: f64 = 0.01;
 
+/// When a frame with an 8-bit number arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Arrived {
+    /// The number that was expected then: before the first frame, and after any other.
+    next: u64,
+    /// The time, ns.
+    at_ns: i64,
+}
+
 /// The state so far. A missing frame counts as lost when a later one arrives, until it arrives itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbers {
@@ -17,8 +26,8 @@ pub struct Numbers {
     first: u64,
     /// Arrival of each of the last [`WINDOW`] numbers, by number modulo that.
     arrived: Box<[bool]>,
-    /// Of 8-bit numbers: the expected number and the time at the first frame, and after the newest one, ns.
-    times: Option<((u64, i64), (u64, i64))>,
+    /// The times of the first frame and of the newest one, of 8-bit numbers.
+    times: Option<[Arrived; 2]>,
     /// Lost frames.
     pub lost: u64,
     /// Runs of consecutive lost frames.
@@ -90,18 +99,19 @@ impl Numbers {
         let ahead = number.wrapping_sub(low_byte(next));
         let lost = self.lost_by_time(ahead, next, at_ns);
         self.add(lost.map_or(next.saturating_add_signed(ahead.cast_signed().into()), |lost| next.saturating_add(lost)));
-        let (first, newest) = self.times.get_or_insert(((next, at_ns), (next, at_ns)));
-        if self.next > Some(newest.0) {
-            *newest = (self.next.unwrap_or(first.0), at_ns);
+        let [_, newest] = self.times.get_or_insert([Arrived { next, at_ns }; 2]);
+        if let Some(next) = self.next.filter(|&next| next > newest.next) {
+            *newest = Arrived { next, at_ns };
         }
     }
 
     /// The number of frames lost before one whose 8-bit number is so far ahead: at least 128, for exactly the time that
     /// passed. `None` if another time did.
     fn lost_by_time(&self, ahead: u8, next: u64, at_ns: i64) -> Option<u64> {
-        let (first, newest) = self.times.filter(|(first, newest)| ahead > 0 && newest.0 - first.0 >= KNOWN_AFTER)?;
-        let period_ns = (newest.1.saturating_sub(first.1)) as f64 / (newest.0 - first.0) as f64;
-        let slots = at_ns.saturating_sub(newest.1) as f64 / period_ns - 1.0 - (next - newest.0) as f64;
+        let [first, newest] =
+            self.times.filter(|[first, newest]| ahead > 0 && newest.next - first.next >= KNOWN_AFTER)?;
+        let period_ns = newest.at_ns.saturating_sub(first.at_ns) as f64 / (newest.next - first.next) as f64;
+        let slots = at_ns.saturating_sub(newest.at_ns) as f64 / period_ns - 1.0 - (next - newest.next) as f64;
         let times = ((slots - f64::from(ahead)) / 256.0).round().clamp(0.0, 1e9);
         let lost = f64::from(ahead) + 256.0 * times;
         let is_exact = (slots - lost).abs() <= EXACT_SLOTS + EXACT * lost;
