@@ -10,7 +10,7 @@
 //! | `bursts` | first pass: frames in bursts with gaps between them |
 //! | `rates` | first pass: changes of the period, and the usual interval |
 //! | `fit`, `wander` | fit a grid of slots to the stream, on the capture's clock, and follow clocks that wander |
-//! | `sequence`, `schedule` | both passes: the index of each frame in the stream |
+//! | `sequence`, `schedule`, `again` | both passes: the index of each frame in the stream; restarts among seen numbers |
 //! | `counter`, `states`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
 //! | `measure` | second pass: `spacing`, `lateness`, `shaper` and `presentation` of one stream |
 //! | [`analyse`](mod@analyse) | both passes |
@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod again;
 pub mod analyse;
 mod bursts;
 mod caveats;

@@ -8,10 +8,9 @@
 //! had no frame, unless several of the next frames catch up: then these frames are late, because the talker was stalled. A
 //! frame that is early has no slot: it is a second one of the slot before.
 
-use std::collections::VecDeque;
-
 use frames::{Content, Count, Range};
 
+use crate::again::Again;
 use crate::convert::floor;
 use crate::schedule::Schedule;
 
@@ -36,7 +35,7 @@ const SILENCE_MAX: i64 = 16_000;
 /// With a larger error of the elapsed slots, which is a large part of 256, 8-bit numbers do not show how many frames were lost.
 const SILENCE_ERROR_MAX: f64 = WINDOW as f64 / 32.0;
 /// Most slots between a frame's time and its number, both from the frame before, if they agree.
-const APART_MAX: i64 = 2;
+pub(crate) const APART_MAX: i64 = 2;
 /// A talker that restarts usually begins with 0. The first number that arrives is below this.
 const BEGINS_BELOW: u8 = 32;
 
@@ -124,10 +123,10 @@ enum LostAtSet {
 
 /// A frame of another run than the present one.
 #[derive(Debug, Clone, Copy)]
-struct OfRun {
-    frame: u64,
-    at_ns: i64,
-    seq: u64,
+pub(crate) struct OfRun {
+    pub(crate) frame: u64,
+    pub(crate) at_ns: i64,
+    pub(crate) seq: u64,
 }
 
 /// Frames without numbers after slots without a frame, until the following frames show whether they are late.
@@ -142,47 +141,6 @@ struct Gap {
 impl Gap {
     fn last_ns(&self) -> i64 {
         self.frames.last().map_or(i64::MIN, |&(_, at_ns)| at_ns)
-    }
-}
-
-/// Frames whose numbers were seen before, in a row. A talker that restarts with a number a little behind the newest one sends
-/// them, one after the other in its period. Copies of frames, such as those of a second path, come between new frames.
-#[derive(Debug, Default)]
-struct Again {
-    /// The frames of the row, and the number that was expected before each: a new frame between them changes it.
-    frames: Vec<OfRun>,
-    expected: u64,
-    /// The numbers that were expected at the last duplicates before the row, oldest first.
-    before: VecDeque<u64>,
-}
-
-impl Again {
-    /// So many numbers are between the numbers of two frames of the row at most, because frames can be lost.
-    const APART: u64 = 4;
-    /// With so many duplicates among so many numbers before the row, it consists of copies.
-    const COPIES: usize = 8;
-    const AMONG: u64 = 64;
-
-    /// Adds a frame. Returns the row if it is that of a restart.
-    fn add(&mut self, one: OfRun, expected: u64, schedule: &Schedule) -> Option<Vec<OfRun>> {
-        let continues = |last: &OfRun| {
-            let is_next = (1..=Self::APART).contains(&one.seq.saturating_sub(last.seq));
-            is_next && one.at_ns > last.at_ns && self.expected == expected
-        };
-        if !self.frames.last().is_some_and(continues) {
-            self.before.extend(self.frames.drain(..).map(|_| self.expected));
-            self.before.drain(..self.before.len().saturating_sub(Self::COPIES));
-        }
-        self.expected = expected;
-        self.frames.push(one);
-        let are_copies = self.before.len() == Self::COPIES
-            && self.before.front().is_some_and(|&oldest| expected.saturating_sub(oldest) <= Self::AMONG);
-        let keeps_time = |first: &OfRun| {
-            let slots = schedule.slots_between(first.at_ns, one.at_ns);
-            (slots - (one.seq - first.seq).cast_signed()).abs() <= APART_MAX + schedule.uneven
-        };
-        let is_restart = self.frames.len() >= RESTARTED && !are_copies && self.frames.first().is_some_and(keeps_time);
-        is_restart.then(|| std::mem::take(&mut self.frames))
     }
 }
 
