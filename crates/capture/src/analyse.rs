@@ -266,13 +266,14 @@ fn reference(
             grouped(options.link_bps)
         ),
     });
+    let shows_intervals = !tracked.has_equal_stamps() && resolution_ns <= nominal.ns / 4;
     let reference = Reference {
         nominal,
         // A period estimated from the frames, or one that they do not have, says nothing about what was reserved for them.
         idle_slope_bps: options
             .idle_slope_bps
             .or_else(|| (has_period && !is_too_much).then_some(reserved_bps))
-            .filter(|_| !tracked.has_equal_stamps() && resolution_ns <= nominal.ns / 4),
+            .filter(|_| shows_intervals),
         idle_slope_asked: options.idle_slope_bps.is_some(),
         is_class_b: class.is_some_and(|(_, told_by)| told_by == PeriodSource::ClassB),
         link_bps: options.link_bps,
@@ -280,7 +281,7 @@ fn reference(
         clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.group_ns()),
         resolution_ns,
         lateness_unknown,
-        shows_intervals: !tracked.has_equal_stamps() && resolution_ns <= nominal.ns / 4,
+        shows_intervals,
         changes_state: tracked.changes_state,
         bursts_differ: tracked.bursts.is_some_and(|bursts| bursts.frames.is_none()),
         counter: tracked.counter,
