@@ -20,7 +20,7 @@ const LANES: usize = 4;
 const CONVOLUTION: f64 = 0.393;
 /// Instructions of a multiplication of a recurrent layer, which loads each weight for 4 values.
 const RECURRENT: f64 = 0.45;
-/// Instructions of a value of a convolutional layer: a quarter of those that load, add and store a vector.
+/// Instructions of a value of a convolutional layer. Loading, adding and storing a vector takes four times as many.
 const VALUE: f64 = 2.67;
 /// Instructions of a [function](Activations::functions).
 const FUNCTION: f64 = 5.8;
@@ -54,7 +54,7 @@ pub struct Work {
 pub struct Activations {
     /// Number of values that they replace.
     values: usize,
-    /// Number of those with a division: tanh, the logistic function, and functions that contain one of them.
+    /// Number of values whose function has a division: tanh, the logistic function, and functions that contain one of them.
     functions: usize,
 }
 

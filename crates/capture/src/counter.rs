@@ -240,7 +240,7 @@ struct Burst {
 }
 
 impl Burst {
-    /// The bursts, of which the last one has so many packets; `None` for single packets.
+    /// Bursts with this number of packets in the last one; `None` for single packets.
     fn of(ticks: u32, packets: u64) -> Option<Self> {
         (packets > 1 && ticks > 0).then_some(Self { ticks, packets: packets as f64 })
     }

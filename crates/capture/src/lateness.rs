@@ -714,7 +714,7 @@ impl Lateness {
     }
 
     /// The smallest lateness of this frame and the waiting ones that enough others are near to: a few early frames do not
-    /// move the slots of a run, nor do frames in a row that are fewer than those of a step.
+    /// move the slots of a run. Neither do early frames in a row, if there are fewer than [`Frames::step`].
     fn usual_smallest_ns(&self, one: Late) -> i64 {
         let mut all_ns: Vec<i64> = std::iter::once(&one).chain(&self.waiting).map(|late| late.agreed_ns).collect();
         // A run that starts with early frames has their slots: its clock may have been set after them.

@@ -1,7 +1,7 @@
 //! The preemption model that the build of a kernel shows (`uname -v`).
 
-/// The model by the words of the build, and by the release for those that mean another model in later kernels; the same words
-/// as in records of punctual. `None` without a build.
+/// The model, in the words of punctual's records, by the words of the build. Some words have another meaning in later kernels,
+/// so the release counts, too. `None` without a build.
 pub fn of_build(build: &str, release: Option<&str>) -> Option<String> {
     /// The first release whose kernels with lazy preemption are also built as PREEMPT.
     const LAZY: (u32, u32) = (6, 13);

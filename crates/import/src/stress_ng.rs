@@ -152,7 +152,7 @@ impl Block {
         })
     }
 
-    /// The share of a run of so many seconds in which so many samples were taken: one a sleep with its latency.
+    /// The part of a run with these samples, by its length in seconds. A sample takes a sleep and its latency.
     fn share(&self, samples: u64, seconds: f64) -> Option<f64> {
         let each_ns = self.figures.period_ns? as f64 + self.figures.mean_ns?;
         (seconds > 0.0).then(|| samples as f64 * each_ns / (seconds * 1e9))

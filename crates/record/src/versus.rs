@@ -154,8 +154,8 @@ pub enum RoundOrder {
     /// Not known, or of several machines.
     #[default]
     Unknown,
-    /// Not known, because files of other tools do not say when they were measured. Judged like `one_after_the_other`, within a
-    /// side in the order in which the files were named.
+    /// Not known, because files of other tools do not say when they were measured. Judged like `one_after_the_other`, each
+    /// side in the order of its files in the command.
     Untimed,
     /// On one machine, all rounds of a side before those of the other: a drift of the machine looks like a difference.
     OneAfterTheOther,

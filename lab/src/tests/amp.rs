@@ -53,7 +53,7 @@ const MODELS: &[Model] = &[
     model!("guitarml_lstm40_cond.json", 4487.0),
 ];
 
-/// Each model takes the instructions that it took before, and those that `amp bench --board` estimates.
+/// Each model takes as many instructions as before, and about as many as `amp bench --board` estimates.
 pub fn takes_known_instructions() -> Result<()> {
     let folder = Path::new("models");
     fs::create_dir(folder)?;

@@ -63,7 +63,7 @@ fn print_heading(out: &mut dyn Write, Board { core, clock_mhz }: Board, width: u
     writeln!(out, "{:<width$}  {:>18}  {:>17}  {:>14}", "", "instructions/frame", "share of the core", "real time")
 }
 
-/// How certain the figures are.
+/// The lines about the errors of the figures.
 fn certainty(rows: &[Row]) -> String {
     let percent = NEON_ERROR * 100.0;
     let uncounted = match rows.iter().any(|row| !row.work.is_counted) {
