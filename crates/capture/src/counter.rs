@@ -334,16 +334,20 @@ impl Numbers {
         sorted.sort_unstable();
         let runs = sorted.chunk_by(|a, b| a == b);
         let &usual = runs.max_by_key(|run| (run.len(), Reverse(run[0])))?.first()?;
-        // RTP counts by one (RFC 3550, 5.1), also if most frames are lost.
-        let is_rtp = frames.first()?.0.media.is_some();
-        let step = if is_rtp { 1 } else { usual };
+        // Most frames can be lost, so the step that the protocol states says more than the usual one.
+        let stated =
+            frames.first()?.0.step.map(|step| u64::from(step.get())).filter(|step| usual.is_multiple_of(*step));
+        let step = stated.unwrap_or(usual);
         let is_few = |one: u64| one.is_multiple_of(step) && one <= STEPS_MAX * step;
         let found = sorted.iter().filter(|&&one| is_few(one)).count();
         // A mirror port can repeat each frame.
         let repeated = steps.iter().filter(|(step, _)| *step == 0).count();
         let (pairs, repeats) = ((all - 1) as f64, repeated as f64);
         // Copies that come later have earlier numbers.
-        let backward = in_field.map_or(0, |values| sorted.iter().filter(|&&one| one >= values / 2).count());
+        let backward = match in_field {
+            Some(values) => sorted.iter().filter(|&&one| one >= values / 2).count(),
+            None => frames.windows(2).filter(|pair| pair[1].0.value < pair[0].0.value).count(),
+        };
         let is_forward = backward as f64 <= COPIED * (pairs - repeats);
         if !is_forward || repeats > REPEATED * pairs || (found as f64) < COUNTS * (pairs - repeats) {
             return None;
@@ -392,9 +396,9 @@ impl Numbers {
             let base_ns = if self.pauses(newest, seq, at_ns) { phase_ns } else { phase_ns.min(crept_ns) };
             self.newest = Some(Newest { value: count.value.into(), seq, at_ns, media: count.media, base_ns });
             match count.media {
-                None => self.follow_stride(seq - newest.seq, at_ns),
+                None if count.step.is_none() => self.follow_stride(seq - newest.seq, at_ns),
                 Some(media) if self.ticks.is_none() => self.follow_bursts(media.timestamp, seq),
-                Some(_) => {}
+                _ => {}
             }
         }
         Some(Extended { seq, distance: ahead.unsigned_abs() })
@@ -413,7 +417,7 @@ impl Numbers {
         }
     }
 
-    /// Notices a new step of the numbers of other protocols than RTP, which counts by one: so many frames are between the last two.
+    /// Notices a new step of the numbers of protocols that do not state it: so many frames are between the last two.
     #[inline]
     fn follow_stride(&mut self, frames: u64, at_ns: i64) {
         if self.stride.add(frames, at_ns) && frames > 1 {
@@ -727,7 +731,13 @@ mod tests {
     const INTERVAL_NS: i64 = 1_000_000;
 
     fn of(value: u64, range: Range) -> Contained {
-        Contained::Candidate(Count { value: u32::try_from(value).unwrap(), range, media: None, state: None })
+        Contained::Candidate(Count {
+            value: u32::try_from(value).unwrap(),
+            range,
+            step: None,
+            media: None,
+            state: None,
+        })
     }
 
     /// The frames with these indexes, on time, of a talker whose numbers are below `values`.

@@ -82,9 +82,7 @@ impl Contained {
     pub(crate) fn of(content: &Content) -> Self {
         match (content.probe, content.redundant, content.avtp) {
             (Some(probe), ..) => Self::Whole { run: probe.run, seq: probe.seq },
-            (None, Some(tag), _) => {
-                Self::Candidate(Count { value: tag.into(), range: Range::Bits(16), media: None, state: None })
-            }
+            (None, Some(tag), _) => Self::Candidate(Count::one_by_one(tag)),
             (None, None, Some(avtp)) => Self::Eight(avtp.sequence),
             (None, None, None) => content.count.map_or(Self::None, Self::Candidate),
         }

@@ -972,3 +972,36 @@ fn sampled_values_can_be_lost_before_their_numbers_started_again() {
     assert_eq!(lost(250_000, 1_500, 14_400_000), None, "an hour");
     assert_eq!(lost(300_000, 1_000, 12_000), None, "no usual rate");
 }
+
+/// A talker with several samples a frame counts samples.
+fn samples_of(asdus: u8, n: u64) -> Vec<u8> {
+    let mut frame = sampled_values(n * u64::from(asdus));
+    let at = frame.windows(3).position(|three| three == [0x80, 1, 1]).unwrap();
+    frame[at + 2] = asdus;
+    frame
+}
+
+/// The protocol states by how much its numbers advance, so frames that are missing from the first one on are lost ones.
+#[test]
+fn each_second_frame_can_be_lost_where_the_step_is_known() {
+    let known: [Protocol; 4] = [
+        ("RTP", CapturedKind::Udp, |n| ethernet(0x0800, &ipv4(5004, &rtp(n)))),
+        ("PTP", CapturedKind::Ethertype, |n| ethernet(0x88f7, &ptp(0, n))),
+        ("1 sample", CapturedKind::Ethertype, |n| ethernet(0x88ba, &sampled_values(n))),
+        ("2 samples", CapturedKind::Ethertype, |n| ethernet(0x88ba, &samples_of(2, n))),
+    ];
+    for (name, _, frame) in known {
+        for begin in [0, 4_000] {
+            let is_lost = |n: &u64| *n >= begin && n % 2 == 1;
+            let frames: Vec<Seen> = (0..12_000).filter(|n| !is_lost(n)).map(|n| seen(n, frame(n))).collect();
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            let lost = (12_000 - begin) / 2;
+            // The last one has no frame after it.
+            assert_eq!((capture.lost, capture.restarts), (Some(lost - 1), Some(0)), "{name} from {begin}");
+            assert_eq!(capture.late, Some(0), "{name} from {begin}: {:?}", capture.lateness_unknown);
+        }
+        let frames: Vec<Seen> = (0..12_000).map(|n| seen(n, frame(n))).collect();
+        let capture = analysed(1, &frames, &OPTIONS).capture;
+        assert_eq!((capture.lost, capture.restarts, capture.late), (Some(0), Some(0), Some(0)), "{name}");
+    }
+}

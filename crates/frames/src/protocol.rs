@@ -14,6 +14,8 @@
 //! A number is a candidate: the header may look like one by chance, and a sender may not count. Readers must check that
 //! it counts.
 
+use std::num::NonZeroU16;
+
 use crate::bytes;
 
 /// EtherType of IPv4.
@@ -124,6 +126,8 @@ pub struct Count {
     pub value: u32,
     /// The values that it runs through.
     pub range: Range,
+    /// The difference between the numbers of consecutive frames, if the protocol states it.
+    pub step: Option<NonZeroU16>,
     /// The time of the media in the frame, if the header contains it.
     pub media: Option<MediaTime>,
     /// The state that the number counts the frames of, if there are several.
@@ -150,7 +154,13 @@ pub struct MediaTime {
 
 impl Count {
     fn bits(value: impl Into<u32>, bits: u32) -> Self {
-        Self { value: value.into(), range: Range::Bits(bits), media: None, state: None }
+        Self { value: value.into(), range: Range::Bits(bits), step: None, media: None, state: None }
+    }
+
+    /// A number of 16 bits that counts frames one by one.
+    #[must_use]
+    pub fn one_by_one(value: u16) -> Self {
+        Self { step: Some(NonZeroU16::MIN), ..Self::bits(value, 16) }
     }
 }
 
@@ -218,7 +228,9 @@ fn ptp(from: &[u8]) -> (Protocol, Option<Count>) {
         let sequence = u16::from_be_bytes(bytes(from, 30)?);
         let port = requester(message, from);
         let requester = Publisher::of(port.as_ref().map_or(&[], |port| port));
-        Some((Protocol::Ptp { message, domain, requester }, Some(Count::bits(sequence, 16))))
+        // One more than that of the message of this type before it (IEEE Std 1588-2019, 7.3.7). Answers have the number of their
+        // request.
+        Some((Protocol::Ptp { message, domain, requester }, Some(Count::one_by_one(sequence))))
     };
     read().unwrap_or_default()
 }
@@ -281,21 +293,27 @@ pub(crate) fn publisher(protocol: Protocol, packet: &[u8]) -> Option<String> {
     }
 }
 
-/// The first ASDU of a frame of sampled values: after application id, length and 4 reserved bytes follow savPdu (0x60), which
-/// contains the sequence of ASDUs (0xa2); the first ASDU is 0x30.
-fn asdu(from: &[u8]) -> Option<&[u8]> {
-    let pdu = element(from.get(8..)?, 0x60)?;
-    element(element(pdu, 0xa2)?, 0x30)
+/// The savPdu (0x60) of a frame of sampled values, after application id, length and 4 reserved bytes. It contains the number of
+/// ASDUs (0x80) and their sequence (0xa2).
+fn sav_pdu(from: &[u8]) -> Option<&[u8]> {
+    element(from.get(8..)?, 0x60)
 }
 
-/// The ASDU contains svID (0x80) and smpCnt (0x82).
+/// The first ASDU (0x30) of a frame of sampled values.
+fn asdu(from: &[u8]) -> Option<&[u8]> {
+    element(element(sav_pdu(from)?, 0xa2)?, 0x30)
+}
+
+/// The ASDU contains svID (0x80) and smpCnt (0x82), which counts samples: each ASDU has one.
 fn sampled_values(from: &[u8]) -> (Protocol, Option<Count>) {
     let Some(appid) = bytes(from, 0).map(u16::from_be_bytes) else { return (Protocol::Unknown, None) };
     let asdu = asdu(from);
     let publisher = asdu.and_then(|asdu| element(asdu, 0x80)).map(Publisher::of).unwrap_or_default();
     let count = || {
         let value = u16::from_be_bytes(bytes(element(asdu?, 0x82)?, 0)?).into();
-        Some(Count { value, range: Range::Second, media: None, state: None })
+        let asdus = sav_pdu(from).and_then(|pdu| element(pdu, 0x80)).and_then(unsigned);
+        let step = asdus.and_then(|asdus| u16::try_from(asdus).ok()).and_then(NonZeroU16::new);
+        Some(Count { value, range: Range::Second, step, media: None, state: None })
     };
     (Protocol::SampledValues { appid, publisher }, count())
 }
@@ -429,7 +447,7 @@ fn rtp(from: &[u8]) -> (Protocol, Option<Count>) {
         }
         let source = bytes(from, 8).map(u32::from_be_bytes)?;
         let media = MediaTime { timestamp: bytes(from, 4).map(u32::from_be_bytes)?, marker: second & 0x80 != 0 };
-        let count = Count { media: Some(media), ..Count::bits(u16::from_be_bytes([high, low]), 16) };
+        let count = Count { media: Some(media), ..Count::one_by_one(u16::from_be_bytes([high, low])) };
         (first >> 6 == 2 && is_media && from.len() >= length).then_some((Protocol::Rtp { source }, Some(count)))
     };
     read().unwrap_or_default()
@@ -447,7 +465,7 @@ mod tests {
         sync[30..32].copy_from_slice(&[0x12, 0x34]);
         let (protocol, count) = of_ethertype(PTP, &sync, true);
         assert_eq!(protocol, Protocol::Ptp { message: 0, domain: 24, requester: Publisher::of(&[]) });
-        assert_eq!(count, Some(Count::bits(0x1234u16, 16)));
+        assert_eq!(count, Some(Count::one_by_one(0x1234)));
         assert_eq!(of_datagram(319, &sync), (protocol, count));
         // The answers of a master to several slaves have numbers of their requests.
         for message in [0x9, 0x3, 0xa] {
@@ -511,7 +529,14 @@ mod tests {
         let (protocol, count) = of_ethertype(SAMPLED_VALUES, &frame, true);
         assert_eq!(protocol, Protocol::SampledValues { appid: 0x4000, publisher: Publisher::of(b"MU1") });
         assert_eq!(publisher(protocol, &frame).as_deref(), Some("MU1"));
-        assert_eq!(count, Some(Count { value: 3999, range: Range::Second, media: None, state: None }));
+        let count_of = |step| Count { value: 3999, range: Range::Second, step, media: None, state: None };
+        assert_eq!(count, Some(count_of(NonZeroU16::new(1))));
+        let at = frame.windows(3).position(|three| three == [0x80, 1, 1]).unwrap();
+        for asdus in [8, 0] {
+            let mut other = frame.clone();
+            other[at + 2] = asdus;
+            assert_eq!(of_ethertype(SAMPLED_VALUES, &other, true).1, Some(count_of(NonZeroU16::new(asdus.into()))));
+        }
     }
 
     #[test]
@@ -555,7 +580,7 @@ mod tests {
         let media = Some(MediaTime { timestamp: 9, marker: true });
         assert_eq!(
             of_datagram(5004, &packet),
-            (Protocol::Rtp { source: 7 }, Some(Count { media, ..Count::bits(0xabcdu16, 16) }))
+            (Protocol::Rtp { source: 7 }, Some(Count { media, ..Count::one_by_one(0xabcd) }))
         );
         packet[1] = 200;
         assert_eq!(of_datagram(5005, &packet), (Protocol::Unknown, None));
