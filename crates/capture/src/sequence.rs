@@ -561,7 +561,7 @@ impl Sequence {
         let few = |most: u64| if ahead < most { LostAtSet::Ahead(ahead) } else { LostAtSet::Unknown };
         let lost = if self.may_be_set_back(first) {
             // A talker that restarts does not set the clock of the capture.
-            few(WINDOW / 2)
+            if self.is_of_earlier_time(first) { LostAtSet::Unknown } else { few(WINDOW / 2) }
         } else if room > SILENCE_MAX && (ahead <= OVERTAKES || first.low >= BEGINS_BELOW) {
             if self.counts_slots(room) { few(OVERTAKES + 1) } else { LostAtSet::Unknown }
         } else if ahead > 0 && (ahead.cast_signed() - room).unsigned_abs() <= ahead / 4 {
@@ -585,6 +585,15 @@ impl Sequence {
         let behind = (WINDOW - self.ahead(held)).cast_signed();
         let is_again = (self.room_after_newest(held) + behind).abs() <= 1 + self.schedule.uneven;
         self.schedule.goes_back(self.index(self.next), held.at_ns) && !is_again
+    }
+
+    /// True if the number of this frame, modulo 256, is as much earlier as its stamp: the parts of the file are not in the order
+    /// of their times, and the frames between were not lost.
+    fn is_of_earlier_time(&self, first: Held) -> bool {
+        let room = self.room_after_newest(first);
+        let error = room as f64 * -self.schedule.period_error;
+        let apart = (room - self.ahead(first).cast_signed() + 128).rem_euclid(256) - 128;
+        error <= SILENCE_ERROR_MAX && apart.abs() <= 1 + self.schedule.uneven + floor(error)
     }
 
     /// True if most of the frames `rest` are as far from `first` by their times as by their numbers.

@@ -125,6 +125,14 @@ fn parts_in_the_wrong_order_are_no_duplicates() {
     assert_eq!((capture.lost, capture.duplicates, capture.restarts), (None, Some(0), Some(0)));
     let [step] = &capture.steps[..] else { panic!("{:?}", capture.steps) };
     assert_eq!((step.frame, step.kind, capture.ended_before_ns), (10_001, StepKind::ClockSet, 0));
+    // No numbers modulo 256 between the parts are losses.
+    for (all, first) in (0..64).map(|n| (20_000 + 37 * n as u64, 5_000 + 93 * n)) {
+        let mut frames = Talker::plain(1).steady(all);
+        frames.rotate_left(first);
+        let capture = avtp(&frames).capture;
+        assert_eq!((capture.lost, capture.duplicates, capture.restarts), (None, Some(0), Some(0)), "{all} {first}");
+        assert_eq!((capture.late, capture.skipped_slots), (Some(0), Some(0)), "{all} {first}");
+    }
     // Frames that are in the file again are duplicates.
     let mut frames = Talker::plain(1).steady(20_000);
     let again = frames[9_900..10_000].to_vec();
