@@ -8,7 +8,7 @@
 //! had no frame, unless several of the next frames catch up: then these frames are late, because the talker was stalled. A
 //! frame that is early has no slot: it is a second one of the slot before.
 
-use frames::{Content, Count, Range};
+use frames::{Content, Count};
 
 use crate::again::Again;
 use crate::convert::floor;
