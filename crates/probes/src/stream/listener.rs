@@ -398,7 +398,7 @@ impl Listener {
                  sudo ethtool -K {interface} rxvlan off"
             ));
         }
-        let restarts = tracker.restarts;
+        let restarts = tracker.restarts();
         if restarts > 0 {
             notes.push(format!(
                 "the talker restarted {} times; frames lost in between are not counted",

@@ -8,6 +8,10 @@ const KNOWN_AFTER: u64 = 64;
 const EXACT_SLOTS: f64 = 2.0;
 const EXACT: f64 = 0.01;
 
+/// So many frames in a row that arrived before are no copies: copies come between others. The talker restarted with numbers a
+/// little behind.
+const RESTARTED: u64 = 16;
+
 /// When a frame with an 8-bit number arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Arrived {
@@ -28,6 +32,10 @@ pub struct Numbers {
     arrived: Box<[bool]>,
     /// The times of the first frame and of the newest one, of 8-bit numbers.
     times: Option<[Arrived; 2]>,
+    /// Frames with 8-bit numbers in a row that arrived before.
+    again: u64,
+    /// Restarts that the 8-bit numbers show.
+    pub restarts: u64,
     /// Lost frames.
     pub lost: u64,
     /// Runs of consecutive lost frames.
@@ -47,6 +55,8 @@ impl Default for Numbers {
             first: 0,
             arrived: vec![false; WINDOW].into(),
             times: None,
+            again: 0,
+            restarts: 0,
             lost: 0,
             loss_bursts: 0,
             duplicates: 0,
@@ -98,7 +108,18 @@ impl Numbers {
         let next = self.expected_or((1 << 32) + u64::from(number));
         let ahead = number.wrapping_sub(low_byte(next));
         let lost = self.lost_by_time(ahead, next, at_ns);
-        self.add(lost.map_or(next.saturating_add_signed(ahead.cast_signed().into()), |lost| next.saturating_add(lost)));
+        let whole =
+            lost.map_or(next.saturating_add_signed(ahead.cast_signed().into()), |lost| next.saturating_add(lost));
+        let duplicates = self.duplicates;
+        self.add(whole);
+        self.again = if self.duplicates > duplicates { self.again + 1 } else { 0 };
+        if self.again == RESTARTED {
+            self.duplicates -= RESTARTED;
+            self.restarts += 1;
+            self.again = 0;
+            self.restart();
+            self.add(whole);
+        }
         let [_, newest] = self.times.get_or_insert([Arrived { next, at_ns }; 2]);
         if let Some(next) = self.next.filter(|&next| next > newest.next) {
             *newest = Arrived { next, at_ns };
@@ -289,6 +310,19 @@ mod tests {
             frames.for_each(|n| numbers.add_short(low_byte(n), at_ns(n)));
             let counts = (numbers.lost, numbers.loss_bursts, numbers.duplicates, numbers.reordered);
             assert_eq!(counts, (lost, 1, 0, 0), "{lost}");
+        }
+    }
+
+    #[test]
+    fn a_restart_of_short_numbers_a_little_behind_is_no_duplicates() {
+        for behind in [16, 20, 100, 128_u8] {
+            let mut numbers = Numbers::default();
+            let run = |from: u8, count: u64| (0..count).map(move |n| from.wrapping_add(low_byte(n)));
+            let frames = run(0, 512 + u64::from(behind)).chain(run(0, 700));
+            for (slot, number) in (0..).zip(frames) {
+                numbers.add_short(number, slot * 1_000_000);
+            }
+            assert_eq!((numbers.lost, numbers.duplicates, numbers.restarts), (0, 0, 1), "{behind}");
         }
     }
 

@@ -71,8 +71,8 @@ pub struct Tracker {
     pub raw: Histogram,
     /// The largest of these values over time.
     pub maxima: Maxima,
-    /// Restarts of the talker.
-    pub restarts: u64,
+    /// Restarts of our own talker.
+    restarts: u64,
     /// The other streams of the same talker, in order of arrival.
     siblings: Vec<Sibling>,
 }
@@ -332,6 +332,11 @@ impl Tracker {
     /// Frames of all streams of the talker so far.
     pub fn frames_of_all(&self) -> u64 {
         self.listener.frames + self.siblings.iter().map(|sibling| sibling.frames).sum::<u64>()
+    }
+
+    /// Restarts of the talker.
+    pub fn restarts(&self) -> u64 {
+        self.restarts + self.numbers.restarts
     }
 
     /// Expected time between two frames, ns.
