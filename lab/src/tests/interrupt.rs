@@ -109,11 +109,13 @@ pub fn a_storm_is_counted_and_bounded() -> Result<()> {
     ensure!(output.status.success() || !record.validity.reasons.is_empty(), "{:?}", output.status);
     // The latest wake-up is kept although others come faster than they can be recorded.
     let worst = series.spikes.iter().max_by_key(|spike| spike.lateness_ns).context("no spikes")?;
-    let main = worst.culprits.first().context("the latest wake-up has no cause")?;
+    ensure!(!worst.culprits.is_empty(), "the latest wake-up has no cause");
     ensure!(Some(worst.lateness_ns) == series.max_ns, "{} of {:?}", worst.lateness_ns, series.max_ns);
-    // The kernel takes 50 ms from real-time threads that use 950 ms of a second, which a fast machine does not reach.
+    // The kernel takes 50 ms from real-time threads that use 950 ms of a second, which a fast machine does not reach. The
+    // interrupt is masked until its thread has run, so it can be late for most of that time.
     let is_throttled = worst.lateness_ns > 40_000_000;
-    ensure!(!is_throttled || main.cause.kind == CauseKind::Throttled, "{} {:?}", worst.lateness_ns, worst.culprits);
+    let names_it = worst.culprits.iter().any(|culprit| culprit.cause.kind == CauseKind::Throttled);
+    ensure!(!is_throttled || names_it, "{} {:?}", worst.lateness_ns, worst.culprits);
     Ok(())
 }
 
