@@ -8,7 +8,10 @@ use std::{
 
 use amp::{Parameter, Settings, chain::ValueKind};
 
-use crate::ports::{FileProperty, Port, VARIANTS, Variant};
+use crate::{
+    modgui,
+    ports::{FileProperty, Port, VARIANTS, Variant},
+};
 
 /// Name of the library in the bundle.
 pub const LIBRARY: &str = "punctual_plugin.so";
@@ -19,6 +22,7 @@ const PREFIXES: &str = "\
 @prefix atom: <http://lv2plug.in/ns/ext/atom#> .
 @prefix doap: <http://usefulinc.com/ns/doap#> .
 @prefix lv2: <http://lv2plug.in/ns/lv2core#> .
+@prefix mod: <http://moddevices.com/ns/mod#> .
 @prefix patch: <http://lv2plug.in/ns/ext/patch#> .
 @prefix pprops: <http://lv2plug.in/ns/ext/port-props#> .
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
@@ -37,8 +41,11 @@ pub fn manifest() -> String {
                     @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
         .to_owned();
     for Variant { uri, .. } in VARIANTS {
-        let _ =
-            write!(text, "\n<{uri}>\n\ta lv2:Plugin ;\n\tlv2:binary <{LIBRARY}> ;\n\trdfs:seeAlso <{DESCRIPTION}> .\n");
+        let _ = write!(
+            text,
+            "\n<{uri}>\n\ta lv2:Plugin ;\n\tlv2:binary <{LIBRARY}> ;\n\trdfs:seeAlso <{DESCRIPTION}> , <{}> .\n",
+            modgui::DESCRIPTION
+        );
     }
     text
 }
@@ -123,9 +130,10 @@ fn file_uri(path: &Path) -> String {
 pub fn description(version: &str) -> String {
     let mut text = PREFIXES.to_owned();
     for file in FileProperty::ALL {
-        let (uri, name) = (file.uri(), file.name());
+        let (uri, name) = (file.uri(), quoted(file.name()));
+        let kinds = file.kinds_of_mod().map(|kinds| format!("\tmod:fileTypes \"{kinds}\" ;\n")).unwrap_or_default();
         let _ =
-            write!(text, "<{uri}>\n\ta lv2:Parameter ;\n\trdfs:label {} ;\n\trdfs:range atom:Path .\n\n", quoted(name));
+            write!(text, "<{uri}>\n\ta lv2:Parameter ;\n\trdfs:label {name} ;\n{kinds}\trdfs:range atom:Path .\n\n");
     }
     for variant in VARIANTS {
         plugin(&mut text, &variant, version);

@@ -9,6 +9,7 @@
 //! | [`loader`] | the side of an instance that reads files |
 //! | [`ports`] | the ports, one list for the code and the description |
 //! | [`describe`] | the description of the plugins in Turtle |
+//! | [`modgui`] | the panel of the plugins on MOD devices |
 //!
 //! The host calls `run` on its audio thread. It neither allocates nor locks: parameters go straight into the chain. A file to
 //! load goes to the worker thread of the host, which reads it and sends the new parts through the queues of
@@ -18,6 +19,7 @@ mod abi;
 pub mod describe;
 pub mod loader;
 pub mod messages;
+pub mod modgui;
 pub mod player;
 pub mod ports;
 pub mod urids;

@@ -99,6 +99,17 @@ impl FileProperty {
         }
     }
 
+    /// The kinds of files that MOD devices offer for it, separated by commas; `None` if they have no kind for it.
+    #[must_use]
+    pub fn kinds_of_mod(self) -> Option<&'static str> {
+        match self {
+            Self::Preset => None,
+            Self::Model => Some("nammodel,aidadspmodel"),
+            Self::Cabinet => Some("cabsim"),
+            Self::ReverbIr => Some("ir"),
+        }
+    }
+
     /// Its number in messages between the threads, from 1.
     #[must_use]
     pub fn number(self) -> u8 {

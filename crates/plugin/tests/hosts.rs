@@ -142,9 +142,36 @@ fn the_description_is_valid() {
         return eprintln!("SKIPPED: the specifications of LV2: sudo apt-get install lv2-dev");
     }
     files.extend(turtles(folder.path()));
+    // The packages of LV2 do not contain the names of MOD devices.
+    let of_mod = folder.path().join("mod.ttl");
+    fs::write(&of_mod, names_of_mod()).unwrap();
+    files.push(of_mod);
     let validated = Command::new("sord_validate").args(&files).output().unwrap();
     let text = String::from_utf8_lossy(&[validated.stdout, validated.stderr].concat()).into_owned();
     assert!(validated.status.success() && text.contains("Found 0 errors"), "{text}");
+}
+
+/// Definitions of the properties of MOD devices, <http://moddevices.com/ns/mod> and <http://moddevices.com/ns/modgui>.
+fn names_of_mod() -> String {
+    let of_gui = [
+        "brand",
+        "gui",
+        "iconTemplate",
+        "label",
+        "port",
+        "resourcesDirectory",
+        "screenshot",
+        "stylesheet",
+        "thumbnail",
+    ];
+    let of_gui = of_gui.map(|name| format!("<http://moddevices.com/ns/modgui#{name}>"));
+    let names = of_gui.into_iter().chain(["<http://moddevices.com/ns/mod#fileTypes>".to_owned()]);
+    let define = |name| {
+        format!(
+            "{name} a <http://www.w3.org/1999/02/22-rdf-syntax-ns#Property> ; <http://www.w3.org/2000/01/rdf-schema#label> \"x\" .\n"
+        )
+    };
+    names.map(define).collect()
 }
 
 /// The Turtle files below a folder.

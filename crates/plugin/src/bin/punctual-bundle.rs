@@ -9,7 +9,10 @@ use std::{
 };
 
 use amp::Preset;
-use punctual_plugin::describe::{DESCRIPTION, HostPreset, description, manifest};
+use punctual_plugin::{
+    describe::{DESCRIPTION, HostPreset, description, manifest},
+    modgui,
+};
 use record::visible::{self, Passes};
 
 fn main() -> ExitCode {
@@ -32,16 +35,17 @@ fn report(error: &str) {
     let _ = writeln!(visible::stderr(Passes::Text), "error: {error}");
 }
 
-/// The files of the bundle, each with its text.
-fn files(presets: impl Iterator<Item = PathBuf>) -> Result<Vec<(String, String)>, String> {
+/// The files of the bundle, each with its path and its bytes.
+fn files(presets: impl Iterator<Item = PathBuf>) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut list = manifest();
-    let mut files = vec![(DESCRIPTION.to_owned(), description(env!("CARGO_PKG_VERSION")))];
+    let mut files = vec![(DESCRIPTION.to_owned(), description(env!("CARGO_PKG_VERSION")).into_bytes())];
+    files.extend(modgui::files().into_iter().map(|(path, bytes)| (path.to_owned(), bytes)));
     for (number, path) in (1..).zip(presets) {
         let preset = read(&path)?;
         list += &preset.in_manifest(number);
-        files.push((HostPreset::file(number), preset.description(number)));
+        files.push((HostPreset::file(number), preset.description(number).into_bytes()));
     }
-    files.push(("manifest.ttl".to_owned(), list));
+    files.push(("manifest.ttl".to_owned(), list.into_bytes()));
     Ok(files)
 }
 
@@ -52,10 +56,14 @@ fn read(path: &Path) -> Result<HostPreset, String> {
     Ok(HostPreset { name, path: whole, settings: preset.settings })
 }
 
-fn write(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
+fn write(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), String> {
     let written = || -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+        for (path, bytes) in files {
+            let path = folder.join(path);
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(path, bytes)?;
+        }
+        Ok(())
     };
     written().map_err(|error| format!("cannot write the bundle {}: {error}", folder.display()))
 }
