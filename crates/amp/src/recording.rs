@@ -136,13 +136,11 @@ impl<'s> Recording<'s> {
     /// # Errors
     /// [`RecordingError`].
     pub fn open(mut source: impl Source + 's) -> Result<Self, RecordingError> {
-        source.rewind()?;
-        let mut begin = Vec::new();
-        (&mut source).take(12).read_to_end(&mut begin)?;
-        source.rewind()?;
+        let begin = begin_of(&mut source, 0)?;
+        let tag = id3_length(&begin);
         let (properties, decoder): (_, Box<dyn Decode>) = match &begin[..] {
-            [b'f', b'L', b'a', b'C', ..] => {
-                let (properties, decoded) = Decoded::flac(source)?;
+            _ if begin.starts_with(b"fLaC") || tag > 0 && begin_of(&mut source, tag)?.starts_with(b"fLaC") => {
+                let (properties, decoded) = Decoded::flac(source, tag)?;
                 (properties, Box::new(decoded))
             }
             [b'F', b'O', b'R', b'M', _, _, _, _, b'A', b'I', b'F', b'F' | b'C'] => {
@@ -192,6 +190,23 @@ impl<'s> Recording<'s> {
             channels.iter_mut().zip(&block).for_each(|(channel, block)| channel.extend_from_slice(block));
         }
     }
+}
+
+/// The bytes from an offset on that show the format of a file. The position returns to the start.
+fn begin_of(source: &mut impl Source, offset: u64) -> io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    source.seek(SeekFrom::Start(offset))?;
+    source.take(12).read_to_end(&mut begin)?;
+    source.rewind()?;
+    Ok(begin)
+}
+
+/// The length of a tag of ID3v2 at the begin of a file, bytes, 0 if there is none: a header of 10 bytes, with the length of the rest
+/// in the low 7 bits of four bytes, and perhaps a footer (ID3v2.4, 3.1 and 3.4).
+fn id3_length(begin: &[u8]) -> u64 {
+    let &[b'I', b'D', b'3', _, _, flags, a, b, c, d, ..] = begin else { return 0 };
+    let footer = if flags & 0x10 == 0 { 0 } else { 10 };
+    10 + footer + [a, b, c, d].iter().fold(0, |length, &byte| length << 7 | u64::from(byte & 0x7f))
 }
 
 /// The first frame with a sample that is NaN or infinite.
@@ -291,6 +306,17 @@ mod tests {
     }
 
     #[test]
+    fn tags_around_flac_are_left_out() {
+        let before = [&b"ID3\x04\0\0\0\0\x01\x02"[..], &[0x41; 130]].concat();
+        let after = [&b"TAG"[..], &[0x20; 125]].concat();
+        for bytes in [[&before, FLAC].concat(), [FLAC, &after].concat(), [&before, FLAC, &after].concat()] {
+            let (properties, channels) = Recording::read_all(&bytes, usize::MAX).unwrap();
+            assert_eq!(properties.frames, Some(5000));
+            assert!(channels == expected());
+        }
+    }
+
+    #[test]
     fn truncated_and_damaged_files_are_refused() {
         let refused = |bytes: &[u8]| Recording::read_all(bytes, usize::MAX).unwrap_err().to_string();
         let cut = aiff(b"AIFF", 5000, &big_endian(&expected()));
@@ -306,7 +332,14 @@ mod tests {
         damaged[30] ^= 1;
         let text = refused(&damaged);
         assert!(text.contains("(wrong check sum of all samples)"), "{text}");
-        for unknown in [&b"ID3\x04 and so on"[..], b"", b"OggS\0\x02\0\0\0\0\0\0\0\0"] {
+        // The frames of AIFF are declared apart from the samples.
+        let cut = aiff(b"AIFF", 5001, &big_endian(&expected()));
+        assert!(refused(&cut).contains("5000 of 5001 samples"), "{}", refused(&cut));
+        let mut renamed = aiff(b"AIFF", 5000, &big_endian(&expected()));
+        let at = renamed.windows(4).position(|name| name == b"SSND").unwrap();
+        renamed[at] = b'X';
+        assert!(refused(&renamed).contains(" file is damaged or "), "{}", refused(&renamed));
+        for unknown in [&b"ID3\x04 and so on"[..], b"ID3\x04\0\0\x7f\x7f\x7f\x7f", b"", b"OggS\0\x02\0\0\0\0\0\0\0\0"] {
             assert_eq!(refused(unknown), "not a WAV, FLAC or AIFF file; convert it, e.g. sox in.mp3 out.wav");
         }
     }

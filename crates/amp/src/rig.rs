@@ -228,10 +228,16 @@ impl Rig {
         self.irs.iter().chain(&self.reverb_ir)
     }
 
-    /// True if left and right may differ: a response has two channels, or the reverb is on.
+    /// True if left and right differ with these settings: the cabinet or the reverb by impulse response is on and has two
+    /// channels, or the reverb is on.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
-        self.settings.is_on(Parameter::ReverbOn) || self.all_irs().any(|loaded| loaded.file.channels().len() > 1)
+        let of = |on, irs: &[LoadedFile<Ir, IrPart>]| {
+            self.settings.is_on(on) && irs.iter().any(|loaded| loaded.file.channels().len() > 1)
+        };
+        self.settings.is_on(Parameter::ReverbOn)
+            || of(Parameter::CabinetOn, &self.irs)
+            || of(Parameter::ReverbIrOn, self.reverb_ir.as_slice())
     }
 
     /// The models and the responses for a chain of this sample rate, Hz, and notes on parts that were resampled.

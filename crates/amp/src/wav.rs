@@ -2,7 +2,8 @@
 //!
 //! The layout follows Microsoft's "Multimedia Programming Interface and Data Specifications 1.0", the documentation of
 //! `WAVEFORMATEXTENSIBLE` for the extensible form, and EBU Tech 3306 for RF64, where a separate chunk contains a 64-bit
-//! length. If a program that wrote a stream left the length open, the data ends with the file.
+//! length. If a program that wrote a stream, or that crashed while it recorded, left the length open or at 0, the data ends with
+//! the file.
 
 mod writer;
 
@@ -96,6 +97,12 @@ pub struct WavReader<S> {
     bytes: Vec<u8>,
 }
 
+/// True if these bytes begin a chunk that ends within `present` bytes, or if there are none.
+fn is_chunk(head: &[u8], present: u64) -> bool {
+    let fits = || head.len() == 8 && u64::from(u32_at(head, 4)) + 8 <= present;
+    head.is_empty() || head[..head.len().min(4)].iter().all(|byte| (b' '..=b'~').contains(byte)) && fits()
+}
+
 /// The samples of a file: offset and length, bytes.
 #[derive(Debug, Clone, Copy)]
 struct Data {
@@ -131,8 +138,7 @@ impl<S: Source> WavReader<S> {
                     long = (chunk.len() == 16).then(|| u64_at(&chunk, 8)).filter(|&long| long > 0);
                 }
                 b"data" => {
-                    // A recorder that crashed leaves both lengths at 0.
-                    let is_open = length >= OPEN || (length == 0 && u32_at(&riff, 4) == 0);
+                    let is_open = length >= OPEN || length == 0 && !is_chunk(&read_up_to(&mut source, 8)?, present);
                     let declared = if is_open { long.unwrap_or(present) } else { length };
                     if declared > present {
                         return Err(WavError::Truncated { present, declared }.into());
@@ -306,6 +312,27 @@ mod tests {
         assert_eq!(lowest.1[0], [-1.0, -1.0 / 8_388_608.0]);
     }
 
+    /// The header of a recorder that crashed, and that of an empty recording with a list of names after it.
+    #[test]
+    fn samples_behind_a_length_of_0_are_read_and_chunks_are_not() {
+        let samples = [0, 0x40].repeat(50);
+        let with_length = |riff: u32, length: u32, data: &[u8]| {
+            let mut bytes = file(INTEGER, 16, 1, data);
+            let at = bytes.len() - data.len() - 4;
+            bytes[at..at + 4].copy_from_slice(&length.to_le_bytes());
+            bytes[4..8].copy_from_slice(&riff.to_le_bytes());
+            bytes
+        };
+        for riff in [0, 36, 200] {
+            for data in [&samples[..], &[0; 100]] {
+                let (properties, channels) = read(&with_length(riff, 0, data)).unwrap();
+                assert_eq!((properties.frames, channels[0].len()), (Some(50), 50), "{riff}");
+            }
+        }
+        assert_eq!(read(&with_length(200, 0, b"LIST\x04\0\0\0INFO")).unwrap().0.frames, Some(0));
+        assert_eq!(read(&with_length(200, 0, &[])).unwrap().0.frames, Some(0));
+    }
+
     #[test]
     fn rejects_invalid_files() {
         let refused = |bytes: &[u8], error: WavError| assert_eq!(read(bytes), Err(error.into()));
@@ -327,7 +354,7 @@ mod tests {
             bytes[at..at + 4].copy_from_slice(&data.to_le_bytes());
             read(&bytes).map(|(_, channels)| channels[0].len())
         };
-        assert_eq!((frames(54, 6), frames(54, 4), frames(54, 0)), (Ok(3), Ok(2), Ok(0)));
+        assert_eq!((frames(54, 6), frames(54, 4), frames(54, 0)), (Ok(3), Ok(2), Ok(3)));
         assert_eq!((frames(u32::MAX, u32::MAX), frames(0x7fff_f024, 0x7fff_f000), frames(0, 0)), (Ok(3), Ok(3), Ok(3)));
         assert_eq!(frames(56, 8), Err(WavError::Truncated { present: 6, declared: 8 }.into()));
     }

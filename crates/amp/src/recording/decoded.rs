@@ -16,7 +16,7 @@ use symphonia::{
     },
 };
 
-use super::{Decode, FileFormat, Properties, RecordingError, Source, first_not_finite, length_of};
+use super::{Decode, FileFormat, Properties, RecordingError, Source, begin_of, first_not_finite, length_of};
 use crate::wav::WavError;
 
 /// A file that is decoded packet by packet.
@@ -28,25 +28,37 @@ pub struct Decoded<'s> {
     present: u64,
 }
 
-/// A source of known length.
-struct Sized<S> {
+/// A part of a source, without the tags around the sound.
+struct Part<S> {
     source: S,
+    begin: u64,
     length: u64,
+    at: u64,
 }
 
-impl<S: Read> Read for Sized<S> {
+impl<S: Read> Read for Part<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.source.read(buffer)
+        let count = (&mut self.source).take(self.length.saturating_sub(self.at)).read(buffer)?;
+        self.at += count as u64;
+        Ok(count)
     }
 }
 
-impl<S: Seek> Seek for Sized<S> {
+impl<S: Seek> Seek for Part<S> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.source.seek(to)
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(offset) => self.length.checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.at.checked_add_signed(offset),
+        };
+        let at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        self.source.seek(SeekFrom::Start(self.begin.saturating_add(at)))?;
+        self.at = at;
+        Ok(at)
     }
 }
 
-impl<S: Source> MediaSource for Sized<S> {
+impl<S: Source> MediaSource for Part<S> {
     fn is_seekable(&self) -> bool {
         true
     }
@@ -64,18 +76,30 @@ fn options() -> AudioDecoderOptions {
 }
 
 impl<'s> Decoded<'s> {
-    pub fn flac(source: impl Source + 's) -> Result<(Properties, Self), RecordingError> {
+    /// Reads the header of a FLAC file that begins at this offset. A tag of ID3v1 after it is left out: the last 128 bytes, with
+    /// "TAG" before them.
+    pub fn flac(mut source: impl Source + 's, begin: u64) -> Result<(Properties, Self), RecordingError> {
         let format = FileFormat::Flac;
-        let reader = FlacReader::try_new(stream(source)?, FormatOptions::default())
-            .map_err(|error| undecodable(format, &error))?;
+        let length = length_of(&mut source)?;
+        let end = length.saturating_sub(128);
+        let has_tag = end > begin && begin_of(&mut source, end)?.starts_with(b"TAG");
+        let reader =
+            FlacReader::try_new(stream(source, begin, if has_tag { end } else { length })?, FormatOptions::default())
+                .map_err(|error| undecodable(format, &error))?;
         Self::new(format, Box::new(reader), |codec| Ok(Box::new(FlacDecoder::try_new(codec, &options())?)))
     }
 
-    pub fn aiff(source: impl Source + 's) -> Result<(Properties, Self), RecordingError> {
+    /// Reads the header of an AIFF file.
+    pub fn aiff(mut source: impl Source + 's) -> Result<(Properties, Self), RecordingError> {
         let format = FileFormat::Aiff;
-        let reader = AiffReader::try_new(stream(source)?, FormatOptions::default())
+        let length = length_of(&mut source)?;
+        let declared = aiff_frames(&mut source)?;
+        let reader = AiffReader::try_new(stream(source, 0, length)?, FormatOptions::default())
             .map_err(|error| undecodable(format, &error))?;
-        Self::new(format, Box::new(reader), |codec| Ok(Box::new(PcmDecoder::try_new(codec, &options())?)))
+        let (properties, decoded) =
+            Self::new(format, Box::new(reader), |codec| Ok(Box::new(PcmDecoder::try_new(codec, &options())?)))?;
+        // The decoder counts the frames that are there.
+        Ok((properties, Self { declared, ..decoded }))
     }
 
     fn new(
@@ -119,9 +143,33 @@ fn undecodable(format: FileFormat, reason: &impl ToString) -> RecordingError {
     RecordingError::Undecodable { format, reason: reason.to_string() }
 }
 
-fn stream<'s>(mut source: impl Source + 's) -> Result<MediaSourceStream<'s>, RecordingError> {
-    let length = length_of(&mut source)?;
-    Ok(MediaSourceStream::new(Box::new(Sized { source, length }), Default::default()))
+/// The bytes of a source between two offsets.
+fn stream<'s>(mut source: impl Source + 's, begin: u64, end: u64) -> io::Result<MediaSourceStream<'s>> {
+    source.seek(SeekFrom::Start(begin))?;
+    let part = Part { source, begin, length: end - begin, at: 0 };
+    Ok(MediaSourceStream::new(Box::new(part), Default::default()))
+}
+
+/// The number of frames that an AIFF file declares in its chunk COMM, after the number of channels; `None` if it has no such chunk,
+/// or 0 frames, as a recorder leaves that crashed. The position returns to the start.
+fn aiff_frames(source: &mut impl Source) -> io::Result<Option<u64>> {
+    let (mut at, mut frames) = (12, None);
+    loop {
+        source.seek(SeekFrom::Start(at))?;
+        let mut head = [0; 14];
+        if source.read_exact(&mut head).is_err() {
+            break;
+        }
+        let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if head.starts_with(b"COMM") {
+            frames = Some(u64::from(word(10))).filter(|&frames| frames > 0);
+            break;
+        }
+        // Chunks begin at even offsets.
+        at += 8 + u64::from(word(4)).next_multiple_of(2);
+    }
+    source.rewind()?;
+    Ok(frames)
 }
 
 impl Decode for Decoded<'_> {

@@ -80,6 +80,15 @@ fn read_model(path: &Path) -> anyhow::Result<ModelFile> {
     Ok(file)
 }
 
+/// Refuses a model that was muted while its cost was measured: that is the cost of silence.
+fn refuse_muted(path: &Path, model: &Model) -> anyhow::Result<()> {
+    if model.is_muted() { Err(muted(path)) } else { Ok(()) }
+}
+
+fn muted(path: &Path) -> anyhow::Error {
+    anyhow::anyhow!("the output of {} is NaN or infinite, so it cannot be played: choose another model", path.display())
+}
+
 /// A file name without its folders.
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()

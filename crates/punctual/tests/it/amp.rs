@@ -163,6 +163,8 @@ fn several_recordings_are_rendered_to_a_folder() {
     refused("dry.wav other.wav wet.wav", "several recordings are rendered to a folder, and wet.wav is none");
     refused("dry.wav one/dry.wav wet", "dry.wav and one/dry.wav would both be written to wet/dry.wav");
     refused("dry.wav other.wav .", "dry.wav is an input and would be overwritten");
+    refused("dry.wav new/", "new/ is no folder: create it");
+    refused("dry.wav wet.flac", "rendered to WAV files, and wet.flac is named as another kind: name it wet.wav");
     refused("- wet", "standard input has no name for a file in wet");
 
     // The others are rendered, even if one is damaged.
@@ -171,13 +173,55 @@ fn several_recordings_are_rendered_to_a_folder() {
     damaged[middle] ^= 0x10;
     fs::write(path("bad.flac"), damaged).unwrap();
     fs::create_dir(path("rest")).unwrap();
-    let run = scratch.run(&format!("amp render bad.flac dry.wav take.flac rest {with}"));
+    fs::write(path("none.wav"), b"no recording").unwrap();
+    let run = scratch.run(&format!("amp render bad.flac none.wav dry.wav take.flac rest {with}"));
     let said = run.expect_status(1).stderr();
-    assert!(said.contains("bad.flac: the FLAC file is damaged or truncated"), "{said}");
-    assert!(said.contains("1 of 3 recordings were not rendered"), "{said}");
+    assert!(said.contains("note: bad.flac: the FLAC file is damaged or truncated"), "{said}");
+    assert!(said.contains("note: none.wav: not a WAV, FLAC or AIFF file"), "{said}");
+    assert!(said.contains("2 of 4 recordings were not rendered"), "{said}");
     let mut files: Vec<_> = fs::read_dir(path("rest")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["dry.wav", "take.wav"]);
+}
+
+#[test]
+fn a_reverb_that_is_named_is_played_also_if_all_else_is_neutral() {
+    let scratch = with_input(48_000, &noise(2000));
+    let path = |name: &str| scratch.path().join(name);
+    write(&path("sides.wav"), 48_000, &[vec![0.5], vec![0.25]]);
+    fs::write(path("rig.toml"), "[reverb_ir]\nfile = 'sides.wav'\n").unwrap();
+    scratch.run("amp render dry.wav wet.wav --neutral --reverb-ir sides.wav --set reverb_ir.mix=1").expect_status(0);
+    let [left, right] = stereo_output(&scratch);
+    assert!(left.iter().zip(&right).skip(100).all(|(left, right)| (left - 2.0 * right).abs() < 1e-6));
+    // That of a preset is off, so both sides are the same.
+    scratch.run("amp render dry.wav wet.wav --neutral --preset rig.toml").expect_status(0);
+    assert_eq!(WavReader::open(path("wet.wav")).unwrap().spec().channels, 1);
+}
+
+#[test]
+fn a_model_without_finite_output_has_no_cost() {
+    let scratch = Scratch::new();
+    // The sum over half a wave of the input is infinite.
+    let model = |weight: &str| {
+        let weights = vec![weight; 10].join(", ");
+        format!(
+            r#"{{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
+            "config": {{"receptive_field": 10, "bias": false}}, "weights": [{weights}]}}"#
+        )
+    };
+    fs::write(scratch.path().join("loud.nam"), model("1")).unwrap();
+    fs::write(scratch.path().join("bad.nam"), model("3e38")).unwrap();
+    fs::write(scratch.path().join("rig.toml"), "[[model]]\nfile = 'bad.nam'\n").unwrap();
+    for what in ["bench bad.nam", "info bad.nam", "info rig.toml"] {
+        let said = scratch.run(&format!("amp {what}")).expect_status(1).stderr();
+        assert!(said.contains("the output of bad.nam is NaN or infinite"), "{what}: {said}");
+    }
+    // The other files are measured.
+    let run = scratch.run("amp bench loud.nam bad.nam --json");
+    run.expect_status(1);
+    let json: serde_json::Value = serde_json::from_str(&run.stdout()).unwrap();
+    assert_eq!(json["models"].as_array().unwrap().len(), 1);
+    assert!(run.stderr().contains("1 of 2 files cannot be played"), "{}", run.stderr());
 }
 
 #[test]
@@ -243,7 +287,10 @@ fn render_reports_bad_samples_and_truncated_files() {
         .run(&format!("amp render dry.wav wet.wav --model {} --set output.gain_db=20", model.display()))
         .expect_status(0)
         .stderr();
-    assert!(said.contains("samples are above full scale: resampling raised the limited output"), "{said}");
+    assert!(
+        said.contains("samples of the output are above full scale: resampling raised the limited output"),
+        "{said}"
+    );
     let whole = fs::read(scratch.path().join("dry.wav")).unwrap();
     fs::write(scratch.path().join("dry.wav"), &whole[..whole.len() - 4]).unwrap();
     let run = scratch.run(&format!("amp render dry.wav cut.wav --model {}", model.display()));

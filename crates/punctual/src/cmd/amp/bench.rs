@@ -39,45 +39,62 @@ pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
             );
             return Err(Usage(text).into());
         }
-        expected::run(&files, board, options.json)?;
-        return Ok(0);
+        return expected::run(&files, board, options.json);
     }
     let width = width_of(&files);
     let print = |row: &Row, is_first: bool| match options.json {
         true => Ok(()),
         false => print(row, frames, width, is_first),
     };
-    let rows = for_each(&files, |path| measure(path, frames), print)?;
+    let Rows { rows, failed } = for_each(&files, |path| measure(path, frames), print)?;
     if options.json {
         let models: Vec<_> = rows.iter().map(|row| row.to_json(frames)).collect();
         let json = serde_json::json!({ "frames": frames, "models": models });
         output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
     }
+    exit_status(failed, files.len())
+}
+
+/// The rows of the files that can be played.
+struct Rows<R> {
+    rows: Vec<R>,
+    /// Number of named files that cannot.
+    failed: usize,
+}
+
+/// The exit status after all results were printed.
+fn exit_status(failed: usize, files: usize) -> anyhow::Result<u8> {
+    if failed > 0 {
+        bail!("{failed} of {files} files cannot be played, for the reasons above");
+    }
     Ok(0)
 }
 
-/// The rows of all files, each made by `row` and then given to `print` with true for the first one. Unplayable files of
-/// a folder are skipped with a note.
+/// The rows of all files, each made by `row` and then given to `print` with true for the first one. Unplayable files are skipped
+/// with a note.
 fn for_each<R>(
     files: &[(PathBuf, bool)],
     row: impl Fn(&Path) -> anyhow::Result<R>,
     print: impl Fn(&R, bool) -> anyhow::Result<()>,
-) -> anyhow::Result<Vec<R>> {
-    let mut rows = Vec::new();
+) -> anyhow::Result<Rows<R>> {
+    let (mut rows, mut failed) = (Vec::new(), 0);
     for (path, is_named) in files {
         match row(path) {
             Ok(row) => {
                 print(&row, rows.is_empty())?;
                 rows.push(row);
             }
-            Err(error) if *is_named => return Err(error),
-            Err(error) => note(&format!("skipped: {error:#}")),
+            Err(error) if *is_named && files.len() == 1 => return Err(error),
+            Err(error) => {
+                failed += usize::from(*is_named);
+                note(&format!("skipped: {error:#}"));
+            }
         }
     }
     if rows.is_empty() {
         bail!("none of these models can be played: choose another folder, or name files");
     }
-    Ok(rows)
+    Ok(Rows { rows, failed })
 }
 
 /// Width of the column of names.
@@ -135,6 +152,7 @@ fn measure(path: &Path, frames: usize) -> anyhow::Result<Row> {
     let file = read_model(path)?;
     let mut model = file.model(Options::default()).with_context(|| path.display().to_string())?;
     let cost = BlockCost::measure(frames, |input, output| model.process(input, output));
+    super::refuse_muted(path, &model)?;
     let instructions = model.instructions().name();
     Ok(Row { name: file_name(path), sample_rate_hz: file.sample_rate, instructions, cost })
 }

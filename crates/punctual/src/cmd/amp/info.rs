@@ -46,6 +46,7 @@ fn describe_model(options: &AmpInfo) -> anyhow::Result<Description> {
     let file = super::read_model(&options.file)?;
     let mut model = super::model(&file, &options.choice)?;
     let cost = Cost::measure(file.sample_rate, |input, output| model.process(input, output));
+    super::refuse_muted(&options.file, &model)?;
     let lines = lines(&file, &model, &cost);
     Ok(Description { lines, json: to_json(&file, &model, &cost), error: None })
 }

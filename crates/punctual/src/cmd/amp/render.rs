@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs, iter,
     num::NonZero,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -69,14 +70,15 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
         let inputs = rig.paths().chain(options.inputs.iter().map(PathBuf::as_path));
         refuse_to_overwrite(output, inputs.chain(options.rig.preset.as_deref()))?;
     }
-    let job = |(input, output): (_, PathBuf)| -> anyhow::Result<Job> {
-        // A pipe can be read only once.
+    let job = |(input, output): (_, PathBuf)| {
+        // A pipe can be read only once. What is wrong with a file is reported when it is rendered, so that the others are.
         let is_file = !is_stream(input) && input.is_file();
-        let frames = if is_file { open_recording(input)?.properties().frames } else { None };
-        Ok(Job { options, rig: &rig, input, output, frames: frames.unwrap_or(0) })
+        let recording = if is_file { open_recording(input).ok() } else { None };
+        let frames = recording.and_then(|recording| recording.properties().frames).unwrap_or(0);
+        Job { options, rig: &rig, input, output, frames }
     };
     let inputs = options.inputs.iter().map(PathBuf::as_path);
-    let jobs: Vec<_> = inputs.zip(outputs).map(job).collect::<anyhow::Result<_>>()?;
+    let jobs: Vec<_> = inputs.zip(outputs).map(job).collect();
     let work = Work { jobs, next: AtomicUsize::new(0), frames: AtomicU64::new(0) };
     let failed = work.run()?;
     match (failed, work.jobs.len()) {
@@ -89,7 +91,17 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
 fn outputs(options: &AmpRender) -> Result<Vec<PathBuf>, Usage> {
     let AmpRender { inputs, output, .. } = options;
     if !output.is_dir() {
+        let has_slash = output.as_os_str().as_bytes().ends_with(b"/");
         return match &inputs[..] {
+            [_] if has_slash => Err(Usage(format!(
+                "{} is no folder: create it, or name a file without `/` at the end",
+                output.display()
+            ))),
+            [_] if is_of_other_format(output) => Err(Usage(format!(
+                "recordings are rendered to WAV files, and {} is named as another kind: name it {}",
+                output.display(),
+                output.with_extension("wav").display()
+            ))),
             [_] => Ok(vec![output.clone()]),
             _ => Err(Usage(format!(
                 "several recordings are rendered to a folder, and {} is none: name a folder, or create it",
@@ -115,6 +127,12 @@ fn outputs(options: &AmpRender) -> Result<Vec<PathBuf>, Usage> {
     Ok(outputs)
 }
 
+/// True if the name of a file ends like that of a recording of another format.
+fn is_of_other_format(path: &Path) -> bool {
+    const OTHERS: [&str; 9] = ["flac", "aif", "aiff", "mp3", "ogg", "opus", "m4a", "aac", "wma"];
+    path.extension().is_some_and(|ending| OTHERS.iter().any(|other| ending.eq_ignore_ascii_case(other)))
+}
+
 impl Work<'_> {
     /// Renders all recordings on all CPUs, and returns the number of failures. If there is only one recording, its error is
     /// returned instead.
@@ -135,7 +153,7 @@ impl Work<'_> {
                             Err(error) if self.jobs.len() == 1 => return Err(error),
                             Err(error) => {
                                 failed += 1;
-                                note(&format!("{}: {error:#}", job.input.display()));
+                                job.print_failure(&error);
                             }
                         }
                     }
@@ -253,6 +271,13 @@ impl Job<'_> {
         }
     }
 
+    /// Prints why the recording was not rendered. Errors of files name the file themselves.
+    fn print_failure(&self, error: &anyhow::Error) {
+        let (input, text) = (self.input.display().to_string(), format!("{error:#}"));
+        let names_it = text.contains(&input) || text.contains(&self.output.display().to_string());
+        note(&if names_it { text } else { format!("{input}: {text}") });
+    }
+
     /// Prints the properties of the output, with notes.
     fn print(&self, Done { rendered, channels, seconds }: &Done) {
         let input = self.input.display();
@@ -267,7 +292,9 @@ impl Job<'_> {
             ));
         }
         if rendered.overloads > 0 {
-            note("models or gains raised samples to more than 60 dB above full scale, where they were clipped");
+            note(&format!(
+                "{input}: models or gains raised samples to more than 60 dB above full scale, where they were clipped"
+            ));
         }
         if rendered.clips > 0 && !self.options.bare {
             let rate_hz = rendered.inner_rate_hz;
@@ -275,9 +302,9 @@ impl Job<'_> {
                 true => {
                     format!("resampling raised the limited output: lower limiter.ceiling_db, or add --rate {rate_hz}")
                 }
-                false => "lower output.gain_db, or leave the limiter on".to_owned(),
+                false => "lower output.gain_db, or add --set limiter.on=on".to_owned(),
             };
-            note(&format!("{} samples are above full scale: {remedy}", grouped(rendered.clips)));
+            note(&format!("{input}: {} samples of the output are above full scale: {remedy}", grouped(rendered.clips)));
         }
         say!(
             "{} samples at {} Hz, {}, written to {}: {:.0}x real time",

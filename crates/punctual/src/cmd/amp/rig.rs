@@ -94,6 +94,9 @@ fn check_combination(chosen: &RigSpec, options: &cli::Rig) -> Result<(), Usage> 
 
 fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings> {
     let mut settings = if options.neutral { neutral(&of_preset)? } else { of_preset };
+    if options.reverb_ir.is_some() {
+        settings.set(Parameter::ReverbIrOn, 1.0)?;
+    }
     if options.series || options.parallel {
         settings.set(Parameter::Routing, f32::from(options.parallel))?;
     }

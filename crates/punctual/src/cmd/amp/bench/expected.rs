@@ -13,7 +13,7 @@ use amp::{
 use anyhow::Context;
 use record::grouped;
 
-use super::{for_each, width_of};
+use super::{Rows, exit_status, for_each, width_of};
 use crate::{
     cmd::amp::{file_name, read_model},
     output,
@@ -29,8 +29,8 @@ struct Row {
 }
 
 /// Prints the expected cost of the models.
-pub fn run(files: &[(PathBuf, bool)], board: Board, is_json: bool) -> anyhow::Result<()> {
-    let rows = for_each(files, |path| Row::new(path, board), |_, _| Ok(()))?;
+pub fn run(files: &[(PathBuf, bool)], board: Board, is_json: bool) -> anyhow::Result<u8> {
+    let Rows { rows, failed } = for_each(files, |path| Row::new(path, board), |_, _| Ok(()))?;
     if is_json {
         let models: Vec<_> = rows.iter().map(Row::to_json).collect();
         let Board { core, clock_mhz } = board;
@@ -42,7 +42,8 @@ pub fn run(files: &[(PathBuf, bool)], board: Board, is_json: bool) -> anyhow::Re
             "is_estimate": true,
             "models": models,
         });
-        return output::stdout(|out| writeln!(out, "{}", output::json(&json)));
+        output::stdout(|out| writeln!(out, "{}", output::json(&json)))?;
+        return exit_status(failed, files.len());
     }
     output::stdout(|out| {
         print_heading(out, board, width_of(files))?;
@@ -50,7 +51,8 @@ pub fn run(files: &[(PathBuf, bool)], board: Board, is_json: bool) -> anyhow::Re
             writeln!(out, "{}", row.format(width_of(files)))?;
         }
         writeln!(out, "{}", certainty(&rows))
-    })
+    })?;
+    exit_status(failed, files.len())
 }
 
 fn print_heading(out: &mut dyn Write, Board { core, clock_mhz }: Board, width: usize) -> io::Result<()> {

@@ -10,7 +10,7 @@ use amp::{
 use serde_json::{Value, json};
 
 use super::{
-    super::{file_name, loader, rig::load_error},
+    super::{file_name, loader, muted, rig::load_error},
     BLOCK, Cost, Description,
 };
 
@@ -42,9 +42,13 @@ impl ChainCost {
         let rig = preset_spec(preset.clone(), folder).and_then(|spec| loader().load(spec, &[])).map_err(load_error)?;
         let rate_hz = rig.rate_hz().unwrap_or(DEFAULT_RATE_HZ);
         let parts = loader().parts(&rig, rate_hz).map_err(load_error)?;
-        let (mut chain, _controls) = Chain::new(rate_hz, &rig.settings, parts);
+        let (mut chain, controls) = Chain::new(rate_hz, &rig.settings, parts);
         let mut right = [0.0; BLOCK];
         let cost = Cost::measure(f64::from(rate_hz), |input, left| chain.process(input, left, &mut right));
+        if let Some(slot) = controls.meters().muted.iter().position(|&is_muted| is_muted) {
+            let model = rig.model(slot).map_or(Path::new("a model"), |(path, _)| path);
+            return Err(muted(model));
+        }
         Ok(Self { rate_hz, cost })
     }
 
