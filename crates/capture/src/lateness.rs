@@ -582,7 +582,7 @@ impl Lateness {
     #[inline(always)]
     fn finalize(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
         if self.grid.frames() > 1 {
-            self.follow_groups();
+            self.follow_groups(step);
         }
         let Some(mut one) = self.waiting.pop_front() else { return };
         if self.in_slots <= self.given {
@@ -618,22 +618,44 @@ impl Lateness {
     }
 
     /// Moves the waiting frames on in their groups if the talker left out frames, or if a run starts inside a group.
-    fn follow_groups(&mut self) {
-        let Some(base_ns) = self.base_ns else {
-            let group = self.grid.frames().cast_signed();
-            let moved = (0..group).min_by_key(|&moved| self.spread_ns(moved)).unwrap_or(0);
-            if moved > 0 {
-                self.move_on(moved);
-            }
-            return;
-        };
+    fn follow_groups(&mut self, step: &mut impl FnMut(Step)) {
+        let Some(base_ns) = self.base_ns else { return self.begin_group() };
         let earliest_ns = base_ns.saturating_sub(self.step_ns);
-        while self.waiting.len() >= self.frames.step
-            && self.smallest_as_next.front().is_some_and(|&(_, smallest_ns)| smallest_ns >= earliest_ns)
-        {
+        let are_next = |lateness: &Self| {
+            lateness.waiting.len() >= lateness.frames.step
+                && lateness.smallest_as_next.front().is_some_and(|&(_, smallest_ns)| smallest_ns >= earliest_ns)
+        };
+        if are_next(self) {
+            let level_ns = self.waiting.iter().map(|late| late.late_ns).min().unwrap_or(base_ns);
+            let ns = level_ns.saturating_sub(base_ns);
+            if is_silence(ns, self.grid.group_ns()) {
+                return self.begin_after_silence(ns, level_ns, step);
+            }
+        }
+        while are_next(self) {
             self.move_on(1);
             (self.skipped, self.skips) = (self.skipped + 1, self.skips + 1);
         }
+    }
+
+    /// Moves the waiting frames, which begin a run, on to their places in a group.
+    fn begin_group(&mut self) {
+        let group = self.grid.frames().cast_signed();
+        let moved = (0..group).min_by_key(|&moved| self.spread_ns(moved)).unwrap_or(0);
+        if moved > 0 {
+            self.move_on(moved);
+        }
+    }
+
+    /// Starts a run of groups with the waiting frames, which are so many ns later after a silence.
+    fn begin_after_silence(&mut self, ns: i64, level_ns: i64, step: &mut impl FnMut(Step)) {
+        let Some(&Late { frame, at_ns, .. }) = self.waiting.front() else { return };
+        self.start_run(Step { frame, at_ns, ns, level_ns, kind: StepKind::Silence }, step);
+        self.replace_waiting(|_, one| one);
+        self.begin_group();
+        let smallest_ns = self.waiting.iter().map(|late| late.late_ns).min().unwrap_or(level_ns);
+        (self.run_frames, self.first_base_ns) = (self.frames.step, smallest_ns);
+        self.waiting.iter().for_each(|late| self.arrived.add(late.late_ns, self.step_ns));
     }
 
     /// The sum of the latenesses of the next frames against their smallest one, ns, if these are so many frames further.

@@ -256,3 +256,21 @@ fn every_second_frame_of_rtp_can_be_lost() {
     let capture = analysed(&frames);
     assert_eq!((capture.lost, capture.restarts, capture.late), (Some(1_999), Some(0), Some(0)));
 }
+
+/// The clock of the capture was set, or the talker paused: no frames are missing, however long it was.
+#[test]
+fn a_silence_of_groups_is_no_slots_without_a_frame() {
+    for silence_ns in [2_000_333_000, 3_600_000_000_000, 1_000_000_000_000_000] {
+        for frames in [2, 3] {
+            let at_ns = |n: u64| {
+                let silence_ns = if n < 3_000 { 0 } else { silence_ns };
+                (n / frames * 2_000_000 + n % frames * 50_000) as i64 + scatter(n) + silence_ns
+            };
+            let capture = analysed(&(0..6_000).map(|n| rtp(n, n as u32 * 48, at_ns(n))).collect::<Vec<_>>());
+            let counts = (capture.lost, capture.skipped_slots, capture.late, capture.frames_per_period);
+            assert_eq!(counts, (Some(0), Some(0), Some(0), frames), "{silence_ns} {frames}");
+            let [step] = &capture.steps[..] else { panic!("{silence_ns} {frames}: {:?}", capture.steps) };
+            assert_eq!((step.frame, step.kind), (3_001, StepKind::Silence), "{silence_ns} {frames}");
+        }
+    }
+}
