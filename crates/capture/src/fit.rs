@@ -38,7 +38,8 @@ pub(crate) struct Grid {
     pub(crate) between_ns: f64,
     /// Number of slots of the longest run.
     pub(crate) slots: i64,
-    /// The possible relative error of the slope: the spread of the frames around the line divided by their time span.
+    /// The possible relative error of the slope: the spread of the frames around the line and a step of the stamps, divided by their
+    /// time span.
     pub(crate) slope_error: f64,
 }
 
@@ -58,7 +59,7 @@ impl Grid {
         let mut rest: Vec<f64> = longest.iter().map(|&(slot, at_ns)| at_ns as f64 - slot as f64 * period_ns).collect();
         let (line_origin_ns, line_scatter_ns) = origin_and_scatter(&mut rest);
         let slots = longest.last().zip(longest.first()).map_or(0, |(last, first)| last.0.saturating_sub(first.0));
-        let slope_error = line_scatter_ns / (slots.max(1) as f64 * period_ns);
+        let slope_error = (line_scatter_ns + step_ns as f64) / (slots.max(1) as f64 * period_ns);
         let mut wander = Wander::default();
         let (mut origin_ns, mut scatter_ns) = (line_origin_ns, line_scatter_ns);
         let follow = |kept| follow(kept, period_ns, offsets_ns.len().max(1), step_ns);

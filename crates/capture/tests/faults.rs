@@ -854,6 +854,12 @@ fn coarse_stamps_of_a_drifting_clock_are_no_lateness() {
         assert!((ppm - 20.0).abs() <= capture.period.clock_error_ppm.unwrap(), "{step_ns} {ppm}");
         assert_not_failed(&found);
     }
+    // A short capture shows no more than a step of its stamps.
+    for frames in [600, 1_000, 2_000, 4_000, 8_000] {
+        let period = avtp(&without(frames, |n| at(n, PERIOD_NS, 1_000), |_| false)).capture.period;
+        let (ppm, error_ppm) = (period.clock_ppm.unwrap(), period.clock_error_ppm.unwrap());
+        assert!((ppm - 20.0).abs() <= error_ppm, "{frames} {ppm} {error_ppm}");
+    }
     let found =
         analysed(&datagrams((0..60_000).map(|n| at(n, 1_000_000, 100_000))), true, &options(true, Some(1_000_000)));
     assert_eq!(found.capture.steps_total.unwrap(), 0, "{:?}", found.capture.steps);
