@@ -538,9 +538,7 @@ impl Numbers {
             // A frame can be late, but not by so long.
             (_, Some(behind)) if self.slots_between(newest.at_ns, at_ns) <= PAUSE => Some(-behind.cast_signed()),
             // This part of the file is not in the order of its times.
-            _ if self.is_of_earlier_time(newest, backward, at_ns) => {
-                Some(-self.frames_in(backward).unwrap_or(0).cast_signed())
-            }
+            _ if let Some(behind) = self.of_earlier_time(newest, backward, around, at_ns) => Some(-behind),
             (Some(ahead), _) if self.is_lost_at_set(newest, ahead, around, at_ns) => Some(ahead.cast_signed()),
             _ => None,
         }
@@ -590,11 +588,16 @@ impl Numbers {
         is_continued && self.slots_between(newest.at_ns, at_ns) < -1.0
     }
 
-    /// True if the stamp of a frame with an earlier number is as much earlier.
-    fn is_of_earlier_time(&self, newest: Newest, backward: u64, at_ns: i64) -> bool {
-        let slots = self.slots_between(newest.at_ns, at_ns);
+    /// The frames that a frame is behind the newest one if its stamp is as much earlier as its number, after which the numbers can
+    /// have started again several times; `None` if it is not.
+    fn of_earlier_time(&self, newest: Newest, backward: u64, around: Around, at_ns: i64) -> Option<i64> {
+        let slots = -self.slots_between(newest.at_ns, at_ns);
+        let behind = self.frames_in(backward)?;
+        let times = ((slots - behind as f64) / around.frames as f64).round().max(0.0);
+        let all = behind as f64 + times * around.frames as f64;
         let error = EXACT_SLOTS + self.interval_error * slots.abs();
-        self.frames_in(backward).is_some_and(|behind| behind > 0 && (slots + behind as f64).abs() <= error)
+        let is_exact = (slots - all).abs() <= error && (times == 0.0 || self.counts_slots(slots, around.frames));
+        (all > 0.0 && is_exact).then(|| nearest(all))
     }
 
     /// The number of times that `ahead` frames, and so many times `frames`, passed, if exactly the time for them did. If it did

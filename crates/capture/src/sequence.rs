@@ -150,8 +150,12 @@ pub(crate) struct Sequence {
     /// True if the first number has 8 bits.
     pub(crate) is_eight: bool,
     next: u64,
-    /// Bit `number % WINDOW`, see [`position`]: that frame was seen. Frames before the first one count as seen.
+    /// Bit `number % WINDOW`, see [`position`]: that frame was seen. Frames before the first one of a run count as seen, so that
+    /// they are not missing.
     seen: [u64; WORDS],
+    /// The first number of the run, and the numbers before it that were seen: other frames overtook them.
+    first: u64,
+    before_first: Vec<u64>,
     run: Option<u32>,
     /// Frames of another run, until they are enough for a restart.
     other_run: u32,
@@ -196,6 +200,8 @@ impl Sequence {
             is_eight: false,
             next: 0,
             seen: [u64::MAX; WORDS],
+            first: 0,
+            before_first: Vec::new(),
             run: None,
             other_run: 0,
             held_run: Vec::new(),
@@ -293,6 +299,10 @@ impl Sequence {
     #[cold]
     fn add_again(&mut self, one: OfRun, place: &mut impl FnMut(Placed)) {
         self.duplicates += 1;
+        // An earlier part of the stream is in the file again.
+        if self.goes_back(one.at_ns) && self.is_on_time(self.index(one.seq), one.at_ns) {
+            return;
+        }
         if let Some(row) = self.again.add(one, self.next, &self.schedule) {
             self.duplicates -= row.len() as u64;
             self.begin_with(&row, place);
@@ -470,7 +480,8 @@ impl Sequence {
         // A frame that was missing, or a duplicate, because the slot of the next frame has not come.
         let behind = self.behind(ahead);
         let is_missing = ahead > 0 && !self.is_seen(behind) && after_newest <= 0;
-        let is_duplicate = ahead >= WINDOW / 2 && after_newest < -self.schedule.uneven;
+        let is_duplicate =
+            ahead >= WINDOW / 2 && after_newest < -self.schedule.uneven || ahead > 0 && self.is_in_file_again(held);
         (is_missing || is_duplicate).then_some(behind)
     }
 
@@ -582,9 +593,23 @@ impl Sequence {
     /// True if this frame is earlier than the newest one, so that the clock of the capture may have been set back. It was not if
     /// the number is as far behind: then an earlier part of the stream is in the file again.
     fn may_be_set_back(&self, held: Held) -> bool {
+        self.goes_back(held.at_ns) && !self.is_in_file_again(held)
+    }
+
+    /// True if this frame is as far behind the newest one by its number as by its stamp.
+    fn is_in_file_again(&self, held: Held) -> bool {
         let behind = (WINDOW - self.ahead(held)).cast_signed();
-        let is_again = (self.room_after_newest(held) + behind).abs() <= 1 + self.schedule.uneven;
-        self.schedule.goes_back(self.index(self.next), held.at_ns) && !is_again
+        self.goes_back(held.at_ns) && (self.room_after_newest(held) + behind).abs() <= 1 + self.schedule.uneven
+    }
+
+    /// True if a frame at this time was captured before the newest one.
+    fn goes_back(&self, at_ns: i64) -> bool {
+        self.schedule.goes_back(self.index(self.next), at_ns)
+    }
+
+    /// True if a frame with this index was captured at about its time.
+    fn is_on_time(&self, index: i64, at_ns: i64) -> bool {
+        self.schedule.slots_late(index, at_ns).abs() <= APART_MAX + self.schedule.uneven
     }
 
     /// True if the number of this frame, modulo 256, is as much earlier as its stamp: the parts of the file are not in the order
@@ -677,7 +702,14 @@ impl Sequence {
     fn restart(&mut self, number: u64) {
         let index = self.next.wrapping_add(self.to_index);
         (self.next, self.to_index) = (number, index.wrapping_sub(number));
+        self.begin_seen(number);
+    }
+
+    /// Forgets which frames were seen: the run begins with this number.
+    fn begin_seen(&mut self, number: u64) {
         self.seen = [u64::MAX; WORDS];
+        self.first = number;
+        self.before_first.clear();
     }
 
     /// Assigns the number after the newest one to a frame: the usual case of [`Self::assign`].
@@ -694,6 +726,7 @@ impl Sequence {
     fn assign(&mut self, frame: u64, at_ns: i64, number: u64, restarts: bool, place: &mut impl FnMut(Placed)) {
         if !self.begun {
             (self.begun, self.next, self.to_index) = (true, number, number.wrapping_neg());
+            self.begin_seen(number);
         }
         let index = self.index(number);
         if number >= self.next {
@@ -706,7 +739,7 @@ impl Sequence {
         } else if self.next - number > WINDOW {
             self.too_late += 1;
             // It was captured in time, and is at another place in the file: it counted as lost there.
-            self.lost_unknown |= self.schedule.slots_late(index, at_ns).abs() <= APART_MAX + self.schedule.uneven;
+            self.lost_unknown |= self.is_on_time(index, at_ns);
             return;
         } else if self.is_seen(number) {
             self.duplicates += 1;
@@ -720,12 +753,25 @@ impl Sequence {
 
     #[inline]
     fn is_seen(&self, number: u64) -> bool {
+        if self.may_be_overtaken(number) {
+            return self.before_first.contains(&number);
+        }
         let (word, bit) = position(number);
         self.seen[word] >> bit & 1 == 1
     }
 
+    /// True if the frame with this number is so little before the first one that it can have been overtaken, and was not captured
+    /// before.
+    #[inline]
+    fn may_be_overtaken(&self, number: u64) -> bool {
+        number < self.first && self.first - number <= OVERTAKES
+    }
+
     #[inline]
     fn set_seen(&mut self, number: u64, seen: bool) {
+        if self.may_be_overtaken(number) {
+            return self.before_first.push(number);
+        }
         let (word, bit) = position(number);
         self.seen[word] = self.seen[word] & !(1 << bit) | u64::from(seen) << bit;
     }
@@ -793,7 +839,7 @@ impl Sequence {
     fn flush_seen(&mut self) {
         // Bit `next % WINDOW` is that of the oldest frame.
         (0..WINDOW).for_each(|n| self.finalize(self.is_seen(self.next.wrapping_add(n))));
-        self.seen = [u64::MAX; WORDS];
+        self.begin_seen(self.next);
     }
 }
 
@@ -849,7 +895,7 @@ mod tests {
         let mut known = std::collections::BTreeSet::new();
         let (mut duplicates, mut reordered) = (0, 0);
         for &(_, n) in seen {
-            if !known.insert(n) || n < first {
+            if !known.insert(n) {
                 duplicates += 1;
             } else if Some(n) < newest {
                 reordered += 1;

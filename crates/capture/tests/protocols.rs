@@ -1005,3 +1005,46 @@ fn each_second_frame_can_be_lost_where_the_step_is_known() {
         assert_eq!((capture.lost, capture.restarts, capture.late), (Some(0), Some(0), Some(0)), "{name}");
     }
 }
+
+/// A part of the stream is in the file again, e.g. because two files overlap.
+#[test]
+fn frames_that_are_in_the_file_again_are_duplicates() {
+    for (name, _, frame) in protocols().into_iter().filter(|(name, ..)| *name != "EtherCAT") {
+        for again in [5, 20, 100, 250] {
+            let mut frames: Vec<Seen> = (0..8_000).map(|n| seen(n, frame(n))).collect();
+            let part = frames[4_000 - again..4_000].to_vec();
+            frames.splice(4_000..4_000, part);
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            let counts = (capture.lost, capture.duplicates, capture.restarts, capture.too_late);
+            assert_eq!(counts, (Some(0), Some(again as u64), Some(0), Some(0)), "{name} {again}");
+        }
+    }
+}
+
+/// Numbers that start again within the parts of a file do not show how many frames are between the parts.
+#[test]
+fn parts_in_another_order_have_no_false_losses() {
+    for (name, _, frame) in protocols().into_iter().filter(|(name, ..)| *name != "EtherCAT") {
+        for first in [3_000, 5_000, 7_777] {
+            let mut frames: Vec<Seen> = (0..11_000).map(|n| seen(n, frame(n))).collect();
+            frames.rotate_left(first);
+            let lost = analysed(1, &frames, &OPTIONS).capture.lost;
+            assert!(matches!(lost, None | Some(0)), "{name} {first}: {lost:?}");
+        }
+    }
+}
+
+/// A frame that others overtook before the capture began was not captured before.
+#[test]
+fn overtaken_frames_at_the_start_are_reordered() {
+    for (name, _, frame) in protocols() {
+        for overtaken_by in [1, 5, 20] {
+            let mut frames: Vec<Seen> = (0..5_000).map(|n| seen(n, frame(60_000 + n))).collect();
+            let first = Seen { at_ns: frames[overtaken_by].at_ns + 1_000, ..frames.remove(0) };
+            frames.insert(overtaken_by, first);
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            let counts = (capture.lost, capture.duplicates, capture.reordered, capture.restarts);
+            assert_eq!(counts, (Some(0), Some(0), Some(1), Some(0)), "{name} {overtaken_by}");
+        }
+    }
+}
