@@ -220,7 +220,8 @@ fn reference(
     let known_ns = asked_ns.or(class.map(|(ns, _)| ns));
     let resolution_ns = resolution_ns.max(found_resolution_ns(&tracked));
     let (grid, skips) = fit(&tracked, known_ns, resolution_ns);
-    let between = if skips == Skips::None { Between::of(&tracked, &grid, resolution_ns) } else { None };
+    let is_plain = skips == Skips::None && grid.batches_ns.is_none();
+    let between = if is_plain { Between::of(&tracked, &grid, resolution_ns) } else { None };
     let fitted_ns = between.map_or(grid.group_ns(), |between| between.period_ns);
     let nominal = nominal(asked_ns, class, fitted_ns, &grid, resolution_ns);
     let other_period = match skips {
@@ -442,6 +443,14 @@ fn lateness_unknown(
     let fitted = time(nearest(grid.group_ns()).cast_unsigned());
     if let Some(reason) = coarse_stamps(tracked, grid, nominal, resolution_ns) {
         Some(reason)
+    } else if let Some(batches_ns) = grid.batches_ns {
+        let exact = |ns: f64| grouped(nearest(ns).unsigned_abs());
+        Some(format!(
+            "most frames came {} ns after the one before, and some at once with it, but one was sent every {} ns: a card or a \
+             driver delivered them in batches. Let it wait less: sudo ethtool -C DEV rx-usecs 0 rx-frames 1",
+            exact(batches_ns),
+            exact(grid.period_ns)
+        ))
     } else if tracked.intervals < 2 {
         Some("two frames show no grid".to_owned())
     } else if tracked.changes_state {

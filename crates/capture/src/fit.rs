@@ -36,6 +36,8 @@ pub(crate) struct Grid {
     /// The spread of the earliest frames around the lines through their neighbours, which is large if the clocks wandered
     /// between them, ns.
     pub(crate) between_ns: f64,
+    /// The time between most batches, if the frames are delivered in batches, ns.
+    pub(crate) batches_ns: Option<f64>,
     /// Number of slots of the longest run.
     pub(crate) slots: i64,
     /// The possible relative error of the slope: the spread of the frames around the line and a step of the stamps, divided by their
@@ -51,8 +53,13 @@ impl Grid {
         let kept = &joined(fine, approximate_ns)[..];
         let typical_ns = neighbour_slope(approximate_ns, kept);
         let group_ns = typical_ns * offsets_ns.len().max(1) as f64;
-        let runs = runs(typical_ns, typical_ns * RUN_DISTANCE..=group_ns * RUN_DISTANCE_MAX, kept, step_ns);
-        let fitted = median_slope(&runs).filter(|&slope| slope > 0.0 && kept.len() >= STRETCHES_TO_FIT);
+        let batched = if offsets_ns.is_empty() { in_batches(kept, typical_ns) } else { None };
+        let runs = match batched {
+            Some(_) => vec![kept.to_vec()],
+            None => runs(typical_ns, typical_ns * RUN_DISTANCE..=group_ns * RUN_DISTANCE_MAX, kept, step_ns),
+        };
+        let slope = batched.or_else(|| median_slope(&runs));
+        let fitted = slope.filter(|&slope| slope > 0.0 && kept.len() >= STRETCHES_TO_FIT);
         let period_ns = fitted.unwrap_or(approximate_ns);
         // Each run has its own phase, so the longest one shows the scatter.
         let longest = runs.iter().max_by_key(|run| run.len()).map_or(&[][..], Vec::as_slice);
@@ -70,7 +77,19 @@ impl Grid {
         }
         let wander_ns = (longest.len() >= STRETCHES_FOR_WANDER || !wander.is_none()).then_some(scatter_ns);
         let (_, between_ns) = origin_and_scatter(&mut fine.windows(3).filter_map(off_neighbours).collect::<Vec<_>>());
-        Self { period_ns, origin_ns, offsets_ns, wander, scatter_ns, wander_ns, between_ns, slots, slope_error }
+        let batches_ns = batched.map(|_| typical_ns);
+        Self {
+            period_ns,
+            origin_ns,
+            offsets_ns,
+            wander,
+            scatter_ns,
+            wander_ns,
+            between_ns,
+            batches_ns,
+            slots,
+            slope_error,
+        }
     }
 
     /// The time of a frame on a clock that does not wander against that of the talker, ns.
@@ -165,6 +184,29 @@ fn neighbour_slope(approximate: f64, kept: &[(i64, i64)]) -> f64 {
     let is_near = |slope: &f64| (slope / approximate - 1.0).abs() <= 0.5;
     let slopes = kept.windows(2).filter_map(|pair| slope(pair[0], pair[1]));
     quantile(&mut slopes.filter(is_near).collect::<Vec<_>>(), 0.5).unwrap_or(approximate)
+}
+
+/// The period of a stream that a card delivers in batches: it waits a little longer than a period, so the frames are later and
+/// later until two of them come at once, and most neighbouring stretches show the time that the card waits. A straight line with a
+/// shorter period is near all of them. `None` if there is none.
+pub(crate) fn in_batches(kept: &[(i64, i64)], typical_ns: f64) -> Option<f64> {
+    /// The period is shorter by at least this part.
+    const SHORTER: f64 = 1e-3;
+    /// Most periods that frames are apart from the line, and how many times more they are from that of the typical interval.
+    const APART: f64 = 3.0;
+    const MORE: f64 = 3.0;
+    let stride = (kept.len() / 8).max(1);
+    let mut slopes: Vec<f64> = kept.iter().zip(kept.get(stride..)?).filter_map(|(a, b)| slope(*a, *b)).collect();
+    let period_ns = quantile(&mut slopes, 0.5)?;
+    let spread_ns = |period_ns: f64| {
+        let mut rest: Vec<f64> = kept.iter().map(|&(slot, at_ns)| at_ns as f64 - slot as f64 * period_ns).collect();
+        let [first, last] = [0.05, 0.95].map(|part| quantile(&mut rest, part).unwrap_or(0.0));
+        last - first
+    };
+    let is_shorter = period_ns > 0.0 && period_ns < typical_ns * (1.0 - SHORTER);
+    let near_ns = spread_ns(period_ns);
+    (is_shorter && near_ns <= APART * period_ns && spread_ns(typical_ns) > (MORE * near_ns).max(MORE * period_ns))
+        .then_some(period_ns)
 }
 
 /// The median of the slopes of all pairs of each run.

@@ -360,7 +360,7 @@ impl Measure {
                 violations: shaper.violations,
                 lowest_bits: shaper.lowest,
             }),
-            presentation: presentation.finish(clock_was_set, resolution_ns),
+            presentation: presentation.finish(clock_was_set || reference.grid.batches_ns.is_some(), resolution_ns),
             resolution_ns,
             out_of_order: spacing.out_of_order,
             spacing: spacing.all.into_histogram(),

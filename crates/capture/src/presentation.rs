@@ -107,9 +107,10 @@ impl Presentation {
         }
     }
 
-    /// The result; `None` if no frame has a timestamp, unless the clock of the capture was given to judge them. `clock_was_set`
-    /// is true if the stamps of the capture stepped. They have steps of `step_ns`.
-    pub(crate) fn finish(mut self, clock_was_set: bool, step_ns: u64) -> Option<CapturedPresentation> {
+    /// The result; `None` if no frame has a timestamp, unless the clock of the capture was given to judge them. `without_rate`
+    /// is true if the stamps of the capture show no rate: its clock was set, or frames came in batches. They have steps of
+    /// `step_ns`.
+    pub(crate) fn finish(mut self, without_rate: bool, step_ns: u64) -> Option<CapturedPresentation> {
         self.media.learn();
         if self.found.valid == 0 && self.clock.is_none() {
             return None;
@@ -118,7 +119,7 @@ impl Presentation {
         let frequency_ppm = advanced.filter(|&(_, advance_ns)| advance_ns > 0).zip(self.nominal_ns);
         let frequency_ppm =
             frequency_ppm.map(|((frames, advance_ns), ns)| (frames as f64 * ns / advance_ns as f64 - 1.0) * 1e6);
-        let drift_ppm = if clock_was_set || advanced.is_none() { None } else { self.drift_ppm(step_ns) };
+        let drift_ppm = if without_rate || advanced.is_none() { None } else { self.drift_ppm(step_ns) };
         Some(CapturedPresentation {
             jumps: self.media.jumps(),
             restarts: self.media.restarts(),

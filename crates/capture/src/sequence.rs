@@ -545,7 +545,11 @@ impl Sequence {
 
     /// Holds a frame until the following ones decide about it.
     fn hold(&mut self, held: Held) {
-        let is_next = self.held.last().is_none_or(|last| self.held_again && held.low == last.low.wrapping_add(1));
+        let is_next = match self.held.last() {
+            Some(last) => self.held_again && held.low == last.low.wrapping_add(1),
+            // After a short loss, all numbers are a little ahead.
+            None => self.ahead(held) > OVERTAKES,
+        };
         self.held_again = is_next && self.is_copy(held);
         self.held.push(held);
     }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hasher};
 use crate::bursts::{Bursts, Gaps};
 use crate::convert::{nearest, signed};
 use crate::counter::Counter;
-use crate::fit::{offset_ns, quantile};
+use crate::fit::{in_batches, offset_ns, quantile};
 use crate::period::{Estimate, estimate, indexed, is_doubtful, mean_ns, of_pairs, repeats_media_times};
 use crate::rates::Rates;
 use crate::schedule::Schedule;
@@ -397,7 +397,9 @@ impl Slots {
             (slots > 0).then(|| pair[1].1.saturating_sub(pair[0].1) as f64 / slots as f64)
         };
         let mut slopes: Vec<f64> = kept.windows(2).filter_map(slope).collect();
-        let found = quantile(&mut slopes, 0.5).unwrap_or(self.interval_ns);
+        let typical = quantile(&mut slopes, 0.5).unwrap_or(self.interval_ns);
+        let batched = if self.offsets_ns.is_empty() { in_batches(kept, typical) } else { None };
+        let found = batched.unwrap_or(typical);
         if (found / self.interval_ns - 1.0).abs() < SAME_PERIOD {
             self.interval_ns = found;
             self.sequence.schedule.set_period(found);

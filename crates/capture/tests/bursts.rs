@@ -274,3 +274,36 @@ fn a_silence_of_groups_is_no_slots_without_a_frame() {
         }
     }
 }
+
+/// A card that waits a little longer than a period delivers two frames at once now and then. Its interrupts are not the period.
+#[test]
+fn a_card_that_waits_changes_neither_period_nor_losses() {
+    /// Stamps the frames at the interrupts of a card, each so long after the one before at least.
+    fn deliver(sent: &mut [Seen], wait_ns: u64) {
+        let (mut interrupt_ns, mut allowed_ns) = (0, 0);
+        for (n, seen) in (0..).zip(sent) {
+            let here_ns = seen.at_ns + 2_000 + scatter(n).cast_unsigned() % 500;
+            if here_ns > interrupt_ns {
+                interrupt_ns = here_ns.max(allowed_ns);
+                allowed_ns = interrupt_ns + wait_ns;
+            }
+            seen.at_ns = interrupt_ns;
+        }
+    }
+    for wait_ns in [126_000, 126_500, 127_000, 128_000, 130_000, 251_500, 498_500, 500_000, 502_000, 505_000] {
+        let lost = |n: u64| n * 7_919 % 331 == 100;
+        let mut frames: Vec<Seen> = Talker::plain(1).steady(8_000);
+        deliver(&mut frames, wait_ns);
+        let frames: Vec<Seen> = (0..).zip(frames).filter(|(n, _)| !lost(*n)).map(|(_, seen)| seen).collect();
+        let file = pcap(LITTLE, false, 1, &frames);
+        let capture = analyse(|| Ok(&file[..]), "test", &OPTIONS).unwrap().capture;
+        let expected = (0..8_000).filter(|n| lost(*n)).count() as u64;
+        assert_eq!((capture.lost, capture.restarts), (Some(expected), Some(0)), "{wait_ns}: {:?}", capture.period);
+        // A card that waits a little less than four periods looks like a talker that skips slots.
+        if wait_ns == 498_500 {
+            continue;
+        }
+        assert!((capture.period.fitted_ns - 125_000.0).abs() < 100.0, "{wait_ns}: {:?}", capture.period);
+        assert_eq!(capture.steps_total.unwrap_or(0), 0, "{wait_ns}: {:?}", capture.steps);
+    }
+}
