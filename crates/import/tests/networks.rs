@@ -1,0 +1,83 @@
+//! Files about frames and messages: sockperf, RTC-Testbench and isochron.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod support;
+
+use support::{figures, imported, kinds, of, text_of};
+
+#[test]
+fn sockperf_halves_round_trips() {
+    let (tcp, rtt) = (imported("sockperf-3.7-tcp.txt"), imported("sockperf-3.7-udp-rtt.txt"));
+    for (record, trips, role) in [(&tcp, 2.0, "tcp"), (&rtt, 1.0, "")] {
+        let [figures] = figures(record) else { panic!("{record:?}") };
+        let text = text_of(&record.published.as_ref().unwrap().name);
+        let printed = |name: &str| {
+            let (_, rest) = text.split_once(name).unwrap();
+            rest.split(['=', '\u{1b}', '\n']).find_map(|part| part.trim().parse::<f64>().ok()).unwrap()
+        };
+        let largest_ns = figures.max_ns.unwrap() as f64;
+        assert!((largest_ns - printed("<MAX> observation") * 1e3 * trips).abs() < 1.0, "{largest_ns} {text}");
+        assert!((figures.p99_ns.unwrap() as f64 - printed("percentile 99.000") * 1e3 * trips).abs() < 1.0);
+        assert_eq!(
+            (figures.role.as_str(), figures.probe.as_str(), record.tool.version.as_str()),
+            (role, "udp", "3.7-no.git")
+        );
+    }
+    assert_eq!((kinds(&tcp), kinds(&rtt)), (vec!["units", "omission"], vec!["omission"]));
+    let text = text_of("sockperf-3.7-tcp.txt");
+    let lossy = of(&text.replace("dropped messages = 0", "dropped messages = 7")).unwrap();
+    assert!(kinds(&lossy).contains(&"overflow"), "{:?}", lossy.caveats);
+    assert!(
+        of(&text[..text.find("Summary:").unwrap()])
+            .unwrap_err()
+            .ends_with("server 0 has no line `Summary:`; the output is cut")
+    );
+    assert!(of(&text.replace("<MAX> observation =", "<MAX> observation = x")).unwrap_err().contains("line 16: "));
+}
+
+#[test]
+fn statistics_of_the_testbench_are_since_the_start() {
+    let record = imported("rtc-testbench.log");
+    let all: Vec<_> = figures(&record).iter().map(|of| (of.role.as_str(), of.samples, of.max_ns, of.late)).collect();
+    assert_eq!(
+        all,
+        [
+            ("Lldp", Some(60), Some(1_200_000), None),
+            ("Lldp/one-way", Some(60), Some(600_000), None),
+            ("TsnHigh", Some(60_997), Some(2_104_000), Some(3)),
+            ("TsnHigh/one-way", Some(60_997), Some(1_010_000), Some(1))
+        ]
+    );
+    assert_eq!((figures(&record)[3].min_ns, figures(&record)[2].duration_ns), (Some(-12_000), Some(60_000_000_000)));
+    assert_eq!(kinds(&record), ["overflow", "overflow", "mixed", "units"]);
+    let text = text_of("rtc-testbench.log");
+    let first = of(text.lines().next().unwrap()).unwrap();
+    assert_eq!(figures(&first).len(), 2, "no frame of Lldp came back");
+    assert!(
+        of(&text.replace("TsnHighRttAvg=1751.250000", "TsnHighRttAvg="))
+            .unwrap_err()
+            .contains("line 3: TsnHighRttAvg must be")
+    );
+}
+
+#[test]
+fn metrics_of_isochron_are_intervals_of_their_own() {
+    let record = imported("isochron-report.txt");
+    let all = figures(&record);
+    assert_eq!(
+        (all.len(), all[0].role.as_str(), all[0].max_ns, all[0].mean_ns),
+        (8, "Path delay", Some(2_210), Some(2_160.25))
+    );
+    assert_eq!((all[3].missed, all[5].probe.as_str(), all[5].max_ns), (Some(2), "timer", Some(42_000)));
+    assert_eq!(kinds(&record), ["mixed", "folded"]);
+    let text = text_of("isochron-report.txt");
+    assert!(of(&text.replace("min 2120", "min x")).unwrap_err().contains("line 2: "));
+    assert!(of(&text.replace("misses: 2", "misses: x")).unwrap_err().contains("line 10: "));
+    let lost = format!(
+        "Packets not received: 123 (12.300%)\nSender and receiver not synchronized (mean path delay 5.0 ns larger than 1 second)\n{text}"
+    );
+    let record = of(&lost).unwrap();
+    assert_eq!(kinds(&record), ["omission", "clock", "mixed", "folded"]);
+    assert!(record.caveats.iter().any(|caveat| caveat.text.contains("not received: 123")), "{:?}", record.caveats);
+}

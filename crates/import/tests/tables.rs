@@ -1,0 +1,153 @@
+//! Tables of values, histograms of HdrHistogram, and units.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod support;
+
+use std::path::PathBuf;
+
+use import::{Unit, parse};
+use record::{Figures, Record};
+use support::{figures, imported, kinds, of, of_unit, text_of};
+
+#[test]
+fn what_punctual_exports_as_hgrm_comes_back() {
+    let mut series = record::Series { phase: "load".into(), role: "timer".into(), cpu: Some(1), ..Default::default() };
+    [(7, 3), (2_500, 2), (48_123, 1), (-900, 4)].into_iter().for_each(|(ns, count)| series.corrected.add(ns, count));
+    series.max_ns = Some(48_123);
+    let exported = record::export::hgrm(&Record { series: vec![series.clone(), series.clone()], ..Record::default() });
+    let record = of(&exported).unwrap();
+    let [first, second] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((&first.histogram, &second.histogram), (&Some(series.corrected.clone()), &Some(series.corrected)));
+    assert_eq!((first.max_ns, first.samples, first.phase.contains("load CPU 1")), (Some(48_123), Some(10), true));
+    assert!(!kinds(&record).contains(&"units"));
+    let other = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n  1.000 0.5 10 2.00\n  9.000 1.0 20\n#[Mean = 5.0, \
+                 StdDeviation = 4.0]\n#[Max = 9.000, Total count = 20]\n";
+    let record = of(other).unwrap();
+    assert_eq!(kinds(&record), ["units", "clamped"]);
+    assert_eq!((figures(&record)[0].max_ns, figures(&record)[0].p99_ns), (Some(9_000), Some(9_000)));
+    assert!(of(&other.replace("1.0 20", "1.0 2")).unwrap_err().contains("line 4: \"9.000 1.0 2\" is no row"));
+}
+
+#[test]
+fn two_columns_and_published_rows() {
+    let record = of("# table\nvalue,count\n3, 10\n4.5, 20\n").unwrap();
+    assert_eq!(figures(&record)[0].histogram.as_ref().unwrap().iter().collect::<Vec<_>>(), [(3_001, 10), (4_503, 20)]);
+    assert_eq!(kinds(&record), ["units", "overflow"]);
+    // Without a heading, it could be times and values.
+    assert_eq!(kinds(&of("1 10\n2 5\n").unwrap()), ["units", "columns", "overflow"]);
+    let record = of("000003 000010\t000000\n000005 000001\t000002\n").unwrap();
+    assert_eq!(figures(&record).len(), 2);
+    assert_eq!(figures(&record)[1].samples, Some(2));
+}
+
+#[test]
+fn a_heading_has_the_unit_and_the_order_of_two_columns() {
+    for (heading, row, expected_ns) in [
+        ("latency_ns,count", "10000,500", 10_000),
+        ("latency (ms);count", "10;500", 10_002_431),
+        ("Latency [µs]\tSamples", "10\t500", 10_007),
+        ("count,latency_us", "500,10", 10_007),
+        ("\"hits\" \"usec\"", "500 10", 10_007),
+    ] {
+        let record = of(&format!("{heading}\n{row}\n")).unwrap();
+        let [(ns, 500)] = figures(&record)[0].histogram.as_ref().unwrap().iter().collect::<Vec<_>>()[..] else {
+            panic!("{heading}: {record:?}")
+        };
+        assert!((expected_ns - 8..=expected_ns + 8).contains(&ns), "{heading}: {ns} ns");
+        assert_eq!(kinds(&record), ["overflow"], "{heading}: the unit is known");
+    }
+    let series = of("time_s,latency_us\n0.001,12\n0.002,13\n").unwrap_err();
+    assert!(
+        series
+            .ends_with("line 1: \"time_s,latency_us\" names no number of samples: a histogram needs a column `count`")
+    );
+}
+
+#[test]
+fn the_unit_of_a_file_that_does_not_say_it_can_be_stated() {
+    let texts = [
+        "3 10\n4 20\n".to_owned(),
+        "000003 000010\n000004 000020\n".to_owned(),
+        "T: 0 ( 7) P:99 I:1000 C: 30 Min: 3 Act: 4 Avg: 4 Max: 4\n".to_owned(),
+        "       0:       0:       3\n       0:       1:       4\n".to_owned(),
+        "       Value     Percentile TotalCount 1/(1-Percentile)\n\n  3.0 0.5 10 2.00\n  4.0 1.0 30\n#[Max = 4.0, Total count = 30]\n"
+            .to_owned(),
+        text_of("cyclictest-2.4-hist.txt"),
+    ];
+    for text in texts {
+        let of = |unit| figures(&of_unit(&text, unit))[0].clone();
+        let [ns, us, ms] = [Unit::Ns, Unit::Us, Unit::Ms].map(of);
+        assert_eq!(ns.samples, us.samples, "{text}");
+        let largest =
+            |of: &Figures| of.max_ns.or_else(|| Some(of.histogram.as_ref()?.iter().last()?.0)).unwrap() as f64;
+        assert!((largest(&us) / largest(&ns) - 1_000.0).abs() < 250.0, "{text}: {ns:?} {us:?}");
+        assert!((largest(&ms) / largest(&us) - 1_000.0).abs() < 2.0, "{text}: {us:?} {ms:?}");
+        let stated = &of_unit(&text, Unit::Ns).caveats;
+        assert!(stated.iter().any(|caveat| caveat.text.ends_with("nanoseconds were stated with --unit")), "{stated:?}");
+    }
+    // A file with a unit keeps it.
+    assert_eq!(
+        of_unit(&text_of("oslat-2.4.txt"), Unit::Ns),
+        parse(&PathBuf::from("file"), &text_of("oslat-2.4.txt"), None).unwrap()
+    );
+    let nanoseconds =
+        of("T: 0 (31350) P:90 I:1000 C:   2000 Min:  11909 Act:   23602 Avg:   14555 Max:  216729\n").unwrap();
+    assert!(nanoseconds.caveats.iter().any(|caveat| caveat.text.contains("its mean is longer than its period")));
+}
+
+#[test]
+fn exports_of_imported_records_keep_populations_and_maxima() {
+    let rtla = of("# RTLA timerlat histogram\n# Time unit is microseconds (us)\nIndex   IRQ-000   Thr-000\n0 5 0\n1 1 7\nover: 1 0\n\
+                   count: 7 7\nmin: 0 1\navg: 0 1\nmax: 316 1\n")
+    .unwrap();
+    assert_eq!(rtla.published.as_ref().unwrap().figures.len(), 2);
+    let hgrm = "# timerlat CPU 0 (timerlat/irq), raw, us\n Value Percentile TotalCount 1/(1-Percentile)\n\n 0.999 0.5 5 2.0\n 1.999 \
+                0.857142857 6 7.0\n#[Max = 316.000, Total count = 7]\n\n# timerlat CPU 0 (timerlat/thread), raw, us\n Value Percentile \
+                TotalCount 1/(1-Percentile)\n\n 1.999 1.0 7\n#[Max = 1.000, Total count = 7]\n";
+    let back = of(hgrm).unwrap();
+    let roles: Vec<&str> = figures(&back).iter().map(|figures| figures.role.as_str()).collect();
+    assert_eq!(roles, ["timerlat/irq", "timerlat/thread"], "no sum of both");
+    let foreign = [
+        (", raw, us", ""),
+        ("(timerlat/irq)", ""),
+        ("0.857142857 6 7.0", "1.0 6"),
+        ("316.000, Total count = 7", "1.999, Total count = 6"),
+        ("1.000, Total", "1.999, Total"),
+    ]
+    .iter()
+    .fold(hgrm.to_owned(), |text, (from, to)| text.replacen(from, to, 2));
+    assert_eq!(figures(&of(&foreign).unwrap()).len(), 2, "histograms of another program are no sum");
+    let lava = "punctual-run pass\npunctual-valid unknown\nt0-max-latency pass 217.000 us\n";
+    assert!(!kinds(&of(lava).unwrap()).contains(&"invalid"));
+    assert!(kinds(&of(&lava.replace("valid unknown", "valid fail")).unwrap()).contains(&"invalid"));
+}
+
+/// The percentiles are those of the Python port of HdrHistogram.
+#[test]
+fn a_log_of_another_library_is_summed_by_tag() {
+    let record = imported("hdrhistogram-python.hlog");
+    let [summed] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((summed.samples, summed.max_ns), (Some(1004), None));
+    assert_eq!(kinds(&record), ["units", "mixed", "units"]);
+    let text = text_of("hdrhistogram-python.hlog");
+    // The log of its second interval alone; the port prints whole ms, so the maximum is corrected by hand.
+    let lines: Vec<&str> = text.lines().collect();
+    let exact = lines[4].replacen("7.000000", "7.654321", 1);
+    let record = of(&[lines[1], &exact].join("\n")).unwrap();
+    let [second] = figures(&record) else { panic!("{record:?}") };
+    assert_eq!((second.samples, second.p50_ns, second.p99_ns), (Some(501), Some(32_255), Some(246_783)));
+    assert_eq!((second.max_ns, second.duration_ns), (Some(7_654_321), Some(1_000_000_000)));
+    let tagged = of(&format!("{}\nTag=a,{}\nTag=b,{}\n", lines[1], lines[3], lines[4])).unwrap();
+    assert_eq!(
+        figures(&tagged).iter().map(|of| (of.phase.as_str(), of.samples)).collect::<Vec<_>>(),
+        [("a", Some(500)), ("b", Some(501))]
+    );
+    let wrong = |line: &str| of(&format!("{}\n{line}\n", lines[1])).unwrap_err();
+    assert!(wrong("0,1,2").ends_with("line 2: an interval has 4 columns: start, length, maximum, histogram (got 3)"));
+    assert!(wrong("0,1,x,HIST").contains("line 2: \"x\" is no number"));
+    assert!(wrong("0,1,2,HIST").contains("line 2: "));
+    assert!(wrong("0,1,2,AAAAAAAA").contains("its first word is 0x00000000"));
+    assert!(wrong(&lines[4][..lines[4].len() - 40]).contains("line 2: the histogram is cut"));
+    assert!(of(lines[1]).unwrap_err().contains("it has no histogram"));
+}
