@@ -3,7 +3,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Ending, Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, to_ns},
 };
 
@@ -57,6 +57,10 @@ impl Format for Columns {
             1 if is_pair.last() == Some(&false) && is_pair.len() > 2 => is_cut(),
             _ => has_counts && wrong < is_pair.len(),
         }
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Any
     }
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {

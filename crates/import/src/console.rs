@@ -4,7 +4,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, Unit, another_run, caveat,
+    Ending, Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, omission, time_ns},
 };
 
@@ -19,6 +19,10 @@ impl Format for Lines {
     fn is_it(&self, text: &str) -> bool {
         let begins = |begin: &str| text.lines().any(|line| line.starts_with(begin));
         begins("RTH|") && (begins("RTS|") || begins("RTD|"))
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

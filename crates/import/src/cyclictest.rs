@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, Unit, another_run, caveat,
+    Ending, Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, omission, time_ns},
 };
 
@@ -30,6 +30,10 @@ impl Format for Text {
 
     fn is_it(&self, text: &str) -> bool {
         text.lines().any(|line| line.starts_with(MINIMA) || line_of_thread(line).is_some())
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
@@ -107,6 +111,10 @@ impl Format for Rows {
         let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         let begins = lines.next().is_some_and(|line| row(line).is_some());
         begins && lines.all(begins_with_digit) && !Text.is_it(text)
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {

@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::read::ZlibDecoder;
 use record::{Figures, Histogram, Machine};
 
-use crate::{Format, Imported, Mistake, OWN, Unit, caveat, cells::Cells, cells::to_ns, date};
+use crate::{Ending, Format, Imported, Mistake, OWN, Unit, caveat, cells::Cells, cells::to_ns, date};
 
 /// The format.
 pub struct Intervals;
@@ -33,6 +33,10 @@ impl Format for Intervals {
     fn is_it(&self, text: &str) -> bool {
         text.lines()
             .any(|line| line.starts_with("#[Histogram log format version") || line.starts_with("\"StartTimestamp\""))
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Closed
     }
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {

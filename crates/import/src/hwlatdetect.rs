@@ -3,7 +3,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Ending, Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, time_ns},
 };
 
@@ -19,6 +19,10 @@ impl Format for Detected {
 
     fn is_it(&self, text: &str) -> bool {
         text.lines().any(|line| line.starts_with(TITLE) && line.contains("test duration") || is_sample(line))
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -3,7 +3,7 @@
 
 use record::Figures;
 
-use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
+use crate::{Ending, Format, Imported, Mistake, Unit, caveat, cells::to_ns};
 
 /// The format.
 pub struct Summary;
@@ -15,6 +15,10 @@ impl Format for Summary {
 
     fn is_it(&self, text: &str) -> bool {
         text.lines().any(is_metric)
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -4,7 +4,7 @@ use record::{Figures, Machine};
 use serde_json::Value;
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Ending, Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, time_ns},
     preemption,
 };
@@ -23,6 +23,10 @@ impl Format for Json {
         // A file that is cut has no count, but the resolution comes first.
         let is_whole_or_cut = has("\"count\"") || has("\"cpus_online\"") || has("\"resolution_in_ns\"");
         is_object && has("\"cpu\"") && has("\"histogram\"") && is_whole_or_cut && !has("\"file_version\"")
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Closed
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -2,7 +2,7 @@
 
 use record::{Figures, Machine};
 
-use crate::{Format, Imported, Mistake, Unit, another_run, caveat, cells::to_ns};
+use crate::{Ending, Format, Imported, Mistake, Unit, another_run, caveat, cells::to_ns};
 
 /// The format.
 pub struct Report;
@@ -15,6 +15,10 @@ impl Format for Report {
     fn is_it(&self, text: &str) -> bool {
         text.contains("LatencyMon has been analyzing your system")
             || value(text, "Highest measured interrupt to process latency").is_some()
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Any
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

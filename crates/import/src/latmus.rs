@@ -3,7 +3,7 @@
 use record::{Figures, Machine};
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Ending, Format, Imported, Mistake, Unit, caveat,
     cells::{self, Cells, omission, to_ns},
     preemption,
 };
@@ -18,6 +18,10 @@ impl Format for Plot {
 
     fn is_it(&self, text: &str) -> bool {
         text.lines().any(|line| line.starts_with("# sampling period:")) && text.contains("# context:")
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Closed
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

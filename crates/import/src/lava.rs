@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use record::Figures;
 
-use crate::{Format, Imported, Mistake, OWN, Unit, caveat, cells::to_ns};
+use crate::{Ending, Format, Imported, Mistake, OWN, Unit, caveat, cells::to_ns};
 
 /// The format.
 pub struct Results;
@@ -17,6 +17,10 @@ impl Format for Results {
 
     fn is_it(&self, text: &str) -> bool {
         text.lines().filter_map(case).any(|case| case.thread().is_some() || case.series().is_some())
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

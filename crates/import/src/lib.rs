@@ -75,12 +75,48 @@ pub trait Format: Sync {
     /// True if the text is in this format.
     fn is_it(&self, text: &str) -> bool;
 
+    /// How a text of this format ends, which shows if its last number can be cut.
+    fn ending(&self) -> Ending;
+
     /// Reads it. `unit` is that of its times if the format does not say it.
     ///
     /// # Errors
     /// The first mistake.
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake>;
 }
+
+/// The end of the texts of a format. If a file was cut inside its last number, this number is still one, such as 12 of 1234.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// A file that was cut is no whole text: it lacks a closing sign, or contradicts its totals.
+    Closed,
+    /// The tool ends each line, so a last line without an end was cut.
+    Line,
+    /// People write such files, too, often without an end of the last line.
+    Any,
+}
+
+impl Ending {
+    /// The caveat about a text whose last line has no end.
+    ///
+    /// # Errors
+    /// The last number can be cut.
+    fn doubt(self, text: &str) -> Result<Option<Caveat>, Mistake> {
+        let is_whole = self == Self::Closed || text.ends_with(['\n', '\r']);
+        let ends_in_number = text.ends_with(|last: char| last.is_ascii_digit() || ['.', ','].contains(&last));
+        match (self, ends_in_number) {
+            _ if is_whole => Ok(None),
+            (Self::Line, true) => Err(Mistake::new(text.lines().count(), CUT_NUMBER)),
+            (Self::Line, false) => Ok(Some(caveat("cut", "the last line has no end, so the file can be cut"))),
+            (Self::Any, true) => Ok(Some(caveat("cut", "the last line has no end, so its last number can be cut"))),
+            (Self::Any, false) | (Self::Closed, _) => Ok(None),
+        }
+    }
+}
+
+/// The mistake of a text that ends inside a number.
+const CUT_NUMBER: &str =
+    "the last line has no end, so its last number can be cut: end the line if the file is whole, or remove it";
 
 /// The unit of the times of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,8 +220,18 @@ pub struct Mistake {
 }
 
 impl Mistake {
+    /// A mistake. A long text, which quotes a long line of the file, loses its middle.
     fn new(line: usize, text: impl Into<String>) -> Self {
-        Self { line, text: text.into() }
+        /// Characters that are kept before and after the middle.
+        const KEPT: usize = 150;
+        let text: String = text.into();
+        let length = text.chars().count();
+        if length <= 3 * KEPT {
+            return Self { line, text };
+        }
+        let (begin, end): (String, String) =
+            (text.chars().take(KEPT).collect(), text.chars().skip(length - KEPT).collect());
+        Self { line, text: format!("{begin} ... {end}") }
     }
 }
 
@@ -312,18 +358,22 @@ fn imported(path: &Path, text: &str, unit: Option<Unit>) -> Option<Result<Record
     }
     let format = format_of(text)?;
     let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format: format.name(), mistake };
-    let read = format.read(text, unit).and_then(|imported| match imported.figures.len() {
-        ..=FIGURES_MAX => cells::check(&imported.figures).map(|()| with_others(imported, format, text)),
-        number => Err(Mistake::new(
-            0,
-            format!(
-                "it has {} figures, at most {} can be imported",
-                grouped(number as u64),
-                grouped(FIGURES_MAX as u64)
-            ),
-        )),
-    });
-    Some(read.map(|imported| to_record(imported, path)).map_err(invalid))
+    Some(checked(format, text, unit).map(|imported| to_record(imported, path)).map_err(invalid))
+}
+
+/// Reads a text, and checks what all formats have in common.
+fn checked(format: &dyn Format, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
+    let mut imported = format.read(text, unit)?;
+    imported.caveats.extend(format.ending().doubt(text)?);
+    let number = imported.figures.len();
+    if number > FIGURES_MAX {
+        let most = grouped(FIGURES_MAX as u64);
+        let text = format!("it has {} figures, at most {most} can be imported", grouped(number as u64));
+        return Err(Mistake::new(0, text));
+    }
+    cells::check(&imported.figures)?;
+    imported.caveats.extend(of_others(format, text));
+    Ok(imported)
 }
 
 /// The format of a text; `None` if no format recognises it.
@@ -336,13 +386,13 @@ pub fn format_of(text: &str) -> Option<&'static dyn Format> {
     FORMATS.into_iter().find(|format| format.is_it(text))
 }
 
-/// Adds a caveat about the parts of a file in other formats, which are not read. Rows of two columns are also those of others.
-fn with_others(mut imported: Imported, format: &dyn Format, text: &str) -> Imported {
-    let others = FORMATS[..FORMATS.len() - 1].iter().filter(|other| other.name() != format.name() && other.is_it(text));
-    imported.caveats.extend(others.map(|other| {
+/// The caveats about the parts of a file in other formats, which are not read. Rows of two columns are also those of others.
+fn of_others(format: &dyn Format, text: &str) -> impl Iterator<Item = Caveat> {
+    let others =
+        FORMATS[..FORMATS.len() - 1].iter().filter(move |other| other.name() != format.name() && other.is_it(text));
+    others.map(|other| {
         caveat("mixed", format!("the file also contains {}, which is not imported: split the file", other.name()))
-    }));
-    imported
+    })
 }
 
 /// True for the JSON of a record or another document of punctual.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use record::Figures;
 
-use crate::{Format, Imported, Mistake, Unit, another_run, caveat, cells::to_ns};
+use crate::{Ending, Format, Imported, Mistake, Unit, another_run, caveat, cells::to_ns};
 
 /// The format.
 pub struct Lines;
@@ -17,6 +17,10 @@ impl Format for Lines {
 
     fn is_it(&self, text: &str) -> bool {
         text.lines().any(|line| thread(line).is_some())
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -3,7 +3,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, Unit, another_run, caveat,
+    Ending, Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, time_ns, to_ns},
     rt_tests::LOOPS,
 };
@@ -18,6 +18,10 @@ impl Format for Text {
 
     fn is_it(&self, text: &str) -> bool {
         text.lines().any(|line| line.trim_start().starts_with("Counter Freq:")) && text.contains("Core:")
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -4,7 +4,7 @@ use record::{Caveat, Figures, Machine};
 use serde_json::Value;
 
 use crate::{
-    Format, Imported, Mistake, STOPPED, Unit, caveat,
+    Ending, Format, Imported, Mistake, STOPPED, Unit, caveat,
     cells::{Cells, omission, time_ns, to_ns},
     command::Command,
     date, preemption,
@@ -22,6 +22,10 @@ impl Format for Json {
         text.trim_start().starts_with('{')
             && text.contains("\"file_version\"")
             && (text.contains("\"thread\"") || text.contains("\"cmdline:\""))
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Closed
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use record::{Figures, grouped};
 
-use crate::{Format, Imported, Mistake, Unit, another_run, caveat, cells::time_ns};
+use crate::{Ending, Format, Imported, Mistake, Unit, another_run, caveat, cells::time_ns};
 
 /// The format.
 pub struct Log;
@@ -17,6 +17,10 @@ impl Format for Log {
 
     fn is_it(&self, text: &str) -> bool {
         text.lines().any(is_statistics)
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Closed
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -4,7 +4,7 @@ use record::{Caveat, Figures, Machine};
 use roxmltree::{Document, Node};
 
 use crate::{
-    Format, Imported, Mistake, STOPPED, Unit, caveat,
+    Ending, Format, Imported, Mistake, STOPPED, Unit, caveat,
     cells::{Cells, omission, to_ns},
     command::Command,
 };
@@ -19,6 +19,10 @@ impl Format for Summary {
 
     fn is_it(&self, text: &str) -> bool {
         text.trim_start().starts_with('<') && text.contains("<rteval")
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Closed
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -3,7 +3,7 @@
 use record::{Caveat, Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 
 use crate::{
-    Format, Imported, Mistake, Unit, another_run, caveat,
+    Ending, Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, time_ns, to_ns},
     rtla_analysis::{remarks, stopped},
 };
@@ -20,6 +20,10 @@ impl Format for Histograms {
 
     fn is_it(&self, text: &str) -> bool {
         text.lines().any(is_title) && text.contains("\nIndex")
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -4,7 +4,7 @@
 use record::{Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 
 use crate::{
-    Format, Imported, Mistake, Unit, another_run, caveat,
+    Ending, Format, Imported, Mistake, Unit, another_run, caveat,
     cells::to_ns,
     rtla::{KERNEL, TIMERLAT_USER, duration_ns, missed_events},
     rtla_analysis::{remarks, stopped},
@@ -23,6 +23,10 @@ impl Format for Tables {
             .iter()
             .any(|title| text.contains(title));
         has_title && text.lines().any(|line| is_heading(&plain(line)))
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

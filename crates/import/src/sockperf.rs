@@ -2,7 +2,7 @@
 
 use record::Figures;
 
-use crate::{Format, Imported, Mistake, Unit, caveat, cells::to_ns};
+use crate::{Ending, Format, Imported, Mistake, Unit, caveat, cells::to_ns};
 
 /// The format.
 pub struct Report;
@@ -17,6 +17,10 @@ impl Format for Report {
 
     fn is_it(&self, text: &str) -> bool {
         text.contains("sockperf: ") && text.contains(SERVER)
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

@@ -3,7 +3,7 @@
 use record::{Figures, Machine, grouped};
 
 use crate::{
-    Format, Imported, Mistake, Unit, another_run, caveat,
+    Ending, Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, to_ns},
     date, preemption,
 };
@@ -20,6 +20,10 @@ impl Format for Cyclic {
         // The words alone can be in any text about stress-ng.
         let is_yaml = text.starts_with("---") && is_yaml(text);
         is_yaml || text.lines().any(|line| message(line).is_some_and(|text| text.starts_with("sched SCHED_")))
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Line
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

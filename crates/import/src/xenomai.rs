@@ -4,7 +4,7 @@
 use record::Figures;
 
 use crate::{
-    Format, Imported, Mistake, Unit, caveat,
+    Ending, Format, Imported, Mistake, Unit, caveat,
     cells::{Cells, omission, to_ns},
     console,
 };
@@ -22,6 +22,10 @@ impl Format for Plot {
         let has_title =
             text.lines().any(|line| line.starts_with("# ----lat min|") || line.starts_with("#  ----lat min|"));
         has_title || rows(text).is_ok_and(|rows| rows.len() > 3 && width_us(&rows).is_some())
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Closed
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {

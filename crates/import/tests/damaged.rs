@@ -264,6 +264,23 @@ fn hostile_files_are_refused() {
     assert!(of(&format!("<rteval>{}", "<a>".repeat(300_000))).is_err());
 }
 
+/// People write tables by hand, without an end of the last line.
+#[test]
+fn a_table_without_an_end_has_a_caveat() {
+    let record = of("1 5\n2 10\n1234 1").unwrap();
+    assert_eq!(kinds(&record), ["units", "columns", "overflow", "cut"]);
+    assert!(
+        record.caveats.iter().any(|caveat| caveat.text == "the last line has no end, so its last number can be cut")
+    );
+    let error = of("T: 0 ( 3431) P:99 I:1000 C: 100000 Min:      7 Act:   10 Avg:   10 Max:      12").unwrap_err();
+    assert!(
+        error.ends_with(
+            "line 1: the last line has no end, so its last number can be cut: end the line if the file is whole, or remove it"
+        ),
+        "{error}"
+    );
+}
+
 proptest! {
     #[test]
     fn no_text_is_fatal(text in "\\PC{0,200}(\n\\PC{0,80}){0,6}") {
