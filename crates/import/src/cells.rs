@@ -188,6 +188,23 @@ pub fn check(all: &[Figures]) -> Result<(), Mistake> {
     Ok(())
 }
 
+/// Compares the percentiles of `who` that a tool prints, each with its value, in any order. Minimum and maximum are those of
+/// 0 and 100 %.
+///
+/// # Errors
+/// A value is below that of a lower percentile.
+pub fn check_percentiles(who: &str, percentiles: &[(f64, f64)]) -> Result<(), Mistake> {
+    let mut sorted = percentiles.to_vec();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    match sorted.windows(2).find(|pair| pair[1].1 < pair[0].1) {
+        None => Ok(()),
+        Some(pair) => {
+            let [(low, lower), (high, higher)] = [pair[0], pair[1]];
+            Err(Mistake::new(0, format!("{who}: the value at {high} %, {higher}, is below that at {low} %, {lower}")))
+        }
+    }
+}
+
 /// The largest error of two values by rounding, ns: tools print whole microseconds of some, and fractions of others.
 fn rounding_ns(lower_ns: f64, higher_ns: f64) -> f64 {
     const US: f64 = 1e3;

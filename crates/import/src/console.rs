@@ -31,6 +31,7 @@ impl Format for Lines {
         if let Some((number, _)) = numbered().filter(|(_, line)| line.starts_with("RTS|")).nth(1) {
             return Err(another_run(number));
         }
+        check_sequence(text)?;
         let mut figures =
             Figures { probe: record::TIMER.to_owned(), phase: "latency".to_owned(), ..Figures::default() };
         if let Some((_, title)) = last("RTT|") {
@@ -74,6 +75,44 @@ impl Format for Lines {
         imported.figures.push(figures);
         Ok(imported)
     }
+}
+
+/// Compares the smallest and largest latencies since the start, which each line has: best and worst of `RTD`, and those of the
+/// summary `RTS`. The titles have the time since the start.
+///
+/// # Errors
+/// Another run begins, or a line contradicts those before it.
+fn check_sequence(text: &str) -> Result<(), Mistake> {
+    let (mut time, mut known): (Option<&str>, Option<[f64; 2]>) = (None, None);
+    for (number, line) in (1..).zip(text.lines()) {
+        let wrong = |what: &str| Err(Mistake::new(number, format!("{line:?} has {what}")));
+        let cells: Vec<Option<f64>> = line.split('|').map(|cell| cell.trim().parse().ok()).collect();
+        match (line.split('|').next(), &cells[..]) {
+            (Some("RTT"), _) => {
+                let now = line.split('|').nth(1).and_then(|title| title.split_whitespace().next());
+                if time.is_some() && now <= time {
+                    return Err(another_run(number));
+                }
+                time = now;
+            }
+            (Some("RTD"), [_, Some(min), _, Some(max), _, _, Some(best), Some(worst), ..]) => {
+                if known.is_some_and(|[least, largest]| *best > least || *worst < largest) {
+                    return Err(another_run(number));
+                }
+                if best > min || worst < max {
+                    return wrong("a latency beyond its best or worst one");
+                }
+                known = Some([*best, *worst]);
+            }
+            (Some("RTS"), [_, Some(min), _, Some(max), ..])
+                if known.is_some_and(|[least, largest]| *min > least || *max < largest) =>
+            {
+                return wrong("less than the best and worst latencies of the lines before");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Reads period, priority, CPU and kind of thread from the title of Xenomai, `RTT|  00:00:01  (periodic user-mode task, 1000 us

@@ -276,6 +276,9 @@ fn lines_of_threads(text: &str) -> Result<BTreeMap<i64, Values<'_>>, Mistake> {
     }
 }
 
+/// Threads without lines that a caveat names.
+const MISSING_MAX: usize = 20;
+
 /// The figures of threads without a histogram.
 fn of_lines(
     threads: BTreeMap<i64, Values<'_>>,
@@ -286,6 +289,14 @@ fn of_lines(
 ) -> Result<Imported, Mistake> {
     if threads.is_empty() {
         return Err(Mistake::new(0, "it has no line of a thread"));
+    }
+    let missing: Vec<String> = (0..threads.keys().next_back().copied().unwrap_or(0))
+        .filter(|thread| !threads.contains_key(thread))
+        .take(MISSING_MAX)
+        .map(|thread| thread.to_string())
+        .collect();
+    if !missing.is_empty() {
+        imported.caveats.push(caveat("cut", format!("the file lacks the lines of threads {}", missing.join(", "))));
     }
     for (thread, values) in threads {
         let time = |name: &str| -> Result<Option<i64>, Mistake> {

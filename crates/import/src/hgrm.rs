@@ -1,10 +1,12 @@
 //! Percentiles as HdrHistogram prints them (`AbstractHistogram.outputPercentileDistribution`), also those that punctual
 //! exports as `.hgrm`: a block of rows for each histogram.
 
+use std::collections::HashSet;
+
 use record::Figures;
 
 use crate::{
-    Ending, Format, Imported, Mistake, Unit, caveat,
+    Ending, Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, to_ns},
 };
 
@@ -32,13 +34,18 @@ impl Format for Percentiles {
         let (stated, units) = Unit::of(unit, Unit::Us);
         let (mut title, mut block): (&str, Option<Block>) = ("", None);
         let mut has_unit = true;
+        let mut titles = HashSet::new();
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
             if is_heading(line) {
                 imported.figures.extend(block.take().map(Block::end).transpose()?);
+                if !title.is_empty() && !titles.insert(title) {
+                    return Err(another_run(number));
+                }
                 let is_in_us = title.ends_with(IN_US);
                 has_unit &= is_in_us;
                 let unit = if is_in_us { Unit::Us } else { stated };
                 block = Some(Block::new(title.trim_end_matches(IN_US), imported.figures.len(), unit, is_in_us));
+                title = "";
             } else if let Some(rest) = line.strip_prefix("#[Max") {
                 let Some(block) = &mut block else { continue };
                 block.total(number, line)?;
@@ -49,9 +56,9 @@ impl Format for Percentiles {
                 block.figures.max_ns = Some(largest.ok_or_else(|| Mistake::new(number, "its maximum is no number"))?);
             } else if let (Some(block), true) = (&mut block, line.starts_with("#[Total count")) {
                 block.total(number, line)?;
-            } else if let Some(rest) = line.strip_prefix('#') {
+            } else if let Some(rest) = line.strip_prefix('#').filter(|rest| !rest.starts_with('[')) {
                 title = rest.trim();
-            } else if let (Some(block), false) = (&mut block, line.is_empty()) {
+            } else if let (Some(block), false) = (&mut block, line.is_empty() || line.starts_with('#')) {
                 block
                     .row(line)
                     .ok_or_else(|| Mistake::new(number, format!("{line:?} is no row above the one before")))?;
@@ -122,8 +129,8 @@ impl Block {
 
     /// Takes the number of samples from the line after the rows.
     fn total(&mut self, number: usize, line: &str) -> Result<(), Mistake> {
-        let total =
-            line.split_once("Total count").and_then(|(_, rest)| rest.trim_matches([' ', '=', ']']).parse().ok());
+        let total = line.strip_suffix(']').and_then(|line| line.split_once("Total count"));
+        let total = total.and_then(|(_, rest)| rest.trim_matches([' ', '=']).parse().ok());
         self.total =
             Some(total.ok_or_else(|| Mistake::new(number, "it has no number after `Total count`; the file is cut"))?);
         Ok(())

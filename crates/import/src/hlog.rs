@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::read::ZlibDecoder;
 use record::{Figures, Histogram, Machine};
 
-use crate::{Ending, Format, Imported, Mistake, OWN, Unit, caveat, cells::Cells, cells::to_ns, date};
+use crate::{Ending, Format, Imported, Mistake, OWN, Unit, another_run, caveat, cells::Cells, cells::to_ns, date};
 
 /// The format.
 pub struct Intervals;
@@ -22,6 +22,9 @@ const COOKIES: [u32; 2] = [0x1c84_9313, 0x1c84_9314];
 const HEADER_BYTES: usize = 40;
 /// The longest encoded histogram, bytes. One with 3 digits and values up to 2^63 has at most 56 000 counts.
 const HISTOGRAM_BYTES_MAX: u64 = 16 << 20;
+/// The begin of a comment and of the heading that each log has once.
+const VERSION: &str = "#[Histogram log format version";
+const HEADING: &str = "\"StartTimestamp\"";
 /// The comment in which punctual writes the unit.
 const IN_NS: &str = "Unit of the values: ns";
 
@@ -31,8 +34,7 @@ impl Format for Intervals {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        text.lines()
-            .any(|line| line.starts_with("#[Histogram log format version") || line.starts_with("\"StartTimestamp\""))
+        text.lines().any(|line| line.starts_with(VERSION) || line.starts_with(HEADING))
     }
 
     fn ending(&self) -> Ending {
@@ -44,6 +46,12 @@ impl Format for Intervals {
         let (mut tags, mut places): (Vec<Tag<'_>>, HashMap<&str, usize>) = Default::default();
         let (mut has_unit, mut beyond, mut without_max) = (false, HashMap::new(), HashSet::new());
         let (unit, units) = Unit::of(unit, Unit::Ns);
+        let mut titles = (1..).zip(text.lines()).filter(|(_, line)| line.starts_with(VERSION));
+        let mut headings = (1..).zip(text.lines()).filter(|(_, line)| line.starts_with(HEADING));
+        if let Some((number, _)) = titles.nth(1).or_else(|| headings.nth(1)) {
+            return Err(another_run(number));
+        }
+        let mut lines = HashSet::new();
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(comment) = line.strip_prefix('#') {
                 let comment = comment.trim_start_matches('[').trim_end_matches(']');
@@ -54,6 +62,9 @@ impl Format for Intervals {
                 without_max.extend(comment.strip_suffix(": the maximum is not known"));
                 self::comment(comment, &mut imported);
             } else if !line.is_empty() && !line.starts_with('"') {
+                if !lines.insert(line) {
+                    return Err(Mistake::new(number, "the file has this interval twice"));
+                }
                 let interval = Interval::read(line).map_err(|text| Mistake::new(number, text))?;
                 let place = *places.entry(interval.tag).or_insert(tags.len());
                 if place == tags.len() {

@@ -3,7 +3,7 @@
 use record::Figures;
 
 use crate::{
-    Ending, Format, Imported, Mistake, Unit, caveat,
+    Ending, Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, time_ns},
 };
 
@@ -18,7 +18,7 @@ impl Format for Detected {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        text.lines().any(|line| line.starts_with(TITLE) && line.contains("test duration") || is_sample(line))
+        text.lines().any(|line| is_title(line) || is_sample(line))
     }
 
     fn ending(&self) -> Ending {
@@ -34,6 +34,10 @@ impl Format for Detected {
             let wrong = || Mistake::new(line, format!("`{name}` must be a whole number (got {value:?})"));
             Ok(Some(value.trim_end_matches("us").parse().map_err(|_| wrong())?))
         };
+        let mut titles = (1..).zip(text.lines()).filter(|(_, line)| is_title(line));
+        if let Some((number, _)) = titles.nth(1) {
+            return Err(another_run(number));
+        }
         let mut imported = Imported { tool: "hwlatdetect".to_owned(), ..Imported::default() };
         let seconds = of(TITLE).and_then(|(_, title)| title.split_whitespace().nth(2)?.parse::<u64>().ok());
         let mut figures = Figures {
@@ -98,6 +102,10 @@ impl Format for Detected {
         imported.figures.push(figures);
         Ok(imported)
     }
+}
+
+fn is_title(line: &str) -> bool {
+    line.starts_with(TITLE) && line.contains("test duration")
 }
 
 fn is_sample(line: &str) -> bool {

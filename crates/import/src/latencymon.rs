@@ -13,8 +13,7 @@ impl Format for Report {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        text.contains("LatencyMon has been analyzing your system")
-            || value(text, "Highest measured interrupt to process latency").is_some()
+        text.contains("LatencyMon has been analyzing your system") || value(text, PROCESS).is_some()
     }
 
     fn ending(&self) -> Ending {
@@ -26,14 +25,17 @@ impl Format for Report {
         if let Some((number, _)) = titles.nth(1) {
             return Err(another_run(number));
         }
+        for name in [PROCESS, DPC] {
+            let mut lines = (1..).zip(text.lines()).filter(|(_, line)| line.trim_start().starts_with(name));
+            if let Some((number, _)) = lines.nth(1) {
+                return Err(another_run(number));
+            }
+        }
         let us = |name: &str| -> Result<Option<f64>, Mistake> {
             let Some((line, value)) = value(text, name) else { return Ok(None) };
-            // The decimal sign is that of the language of Windows.
-            let number =
-                value.replace(',', ".").parse::<f64>().ok().filter(|&us| us >= 0.0 && to_ns(us, 1e3).is_some());
-            number
-                .map(Some)
-                .ok_or_else(|| Mistake::new(line, format!("`{name}` must be a number of us (got {value:?})")))
+            let wrong = |text: &str| Mistake::new(line, format!("`{name}` {text} (got {value:?})"));
+            let us = number(value).map_err(wrong)?;
+            to_ns(us, 1e3).map(|_| Some(us)).ok_or_else(|| wrong("is out of range"))
         };
         let text_of =
             |name: &str| value(text, name).map(|(_, value)| value.to_owned()).filter(|value| !value.is_empty());
@@ -89,12 +91,44 @@ impl Format for Report {
     }
 }
 
+/// Two lines that each report has at most once.
+const PROCESS: &str = "Highest measured interrupt to process latency";
+const DPC: &str = "Highest measured interrupt to DPC latency";
 /// The caveat about the begin of the latencies.
 const BEGIN: &str = "the latencies of Windows begin when the interrupt handler runs, so the time from the interrupt to its handler is not in \
                      them; all CPUs are together";
 /// The caveat about execution times.
 const SPEED: &str =
     "execution times may be calculated for a fixed CPU speed; the number of samples is not in the report";
+
+/// A number with the signs of the language of Windows: `1.234,56`, `1,234.56`, `1 234,56`, `1'234.56` or `1234,56`.
+fn number(text: &str) -> Result<f64, &'static str> {
+    const WRONG: &str = "must be a number of us";
+    let text: String = text.chars().filter(|sign| !(sign.is_whitespace() || ['\'', '’'].contains(sign))).collect();
+    let signs: Vec<(usize, char)> = text.char_indices().filter(|(_, sign)| ['.', ','].contains(sign)).collect();
+    let has_both = signs.iter().any(|(_, sign)| *sign != signs[0].1);
+    let decimal = match signs[..] {
+        [] => None,
+        // LatencyMon prints two or six digits behind the decimal sign.
+        [(at, _)] if text.len() - at == 4 && !text.starts_with('0') => {
+            return Err("has a sign that can separate thousands or decimals: write it without thousands separators");
+        }
+        [(at, _)] => Some(at),
+        [.., (at, _)] if has_both => Some(at),
+        _ => None,
+    };
+    let (whole, fraction) = decimal.map_or((text.as_str(), "0"), |at| (&text[..at], &text[at + 1..]));
+    let groups: Vec<&str> = whole.split(['.', ',']).collect();
+    let is_group = |group: &&str| group.len() == 3;
+    let is_grouped = groups.len() == 1 || (1..=3).contains(&groups[0].len()) && groups[1..].iter().all(is_group);
+    let has_one_decimal_sign = decimal.is_none_or(|at| !whole.contains(&text[at..=at]));
+    let digits = groups.concat();
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_grouped || !has_one_decimal_sign || !is_digits(&digits) || !is_digits(fraction) {
+        return Err(WRONG);
+    }
+    format!("{digits}.{fraction}").parse().map_err(|_| WRONG)
+}
 
 /// The value of a line `NAME:   value` or `NAME (µs):   value`, with its line. The sign of the unit can be damaged.
 fn value<'a>(text: &'a str, name: &str) -> Option<(usize, &'a str)> {

@@ -16,21 +16,36 @@ impl Format for Results {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        text.lines().filter_map(case).any(|case| case.thread().is_some() || case.series().is_some())
+        text.lines().filter_map(case).any(|case| is_latency(case.id))
     }
 
     fn ending(&self) -> Ending {
         Ending::Line
     }
 
-    fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
+    fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported::default();
         let (mut cases, mut places): (Vec<Case<'_>>, HashMap<&str, usize>) = Default::default();
+        let mut failed = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
-            let Some(case) = case(line) else { continue };
+            if line.contains(SIGNAL) && !line.contains('>') {
+                return Err(Mistake::new(number, "the signal has no end `>`; the line is cut"));
+            }
+            let Some(case) = case(line) else {
+                if line.split_whitespace().next().is_some_and(is_latency) {
+                    return Err(Mistake::new(
+                        number,
+                        format!("{line:?} has no result such as `pass 217 us`; the line is cut"),
+                    ));
+                }
+                continue;
+            };
+            if case.result == "fail" && line.contains(SIGNAL) && !case.id.starts_with("punctual-") {
+                failed.push(case.id);
+            }
             match places.get(case.id).map(|&place| &cases[place]) {
-                // The same as a signal and as a line.
-                Some(known) if known == &case => {}
+                // The same as a signal and as a line, or any other text with these words.
+                Some(known) if known == &case || !is_latency(case.id) => {}
                 Some(_) => {
                     let text = format!("{} has two results; split the file into its runs", case.id);
                     return Err(Mistake::new(number, text));
@@ -40,16 +55,20 @@ impl Format for Results {
                     cases.push(case);
                 }
             }
-            let is_latency = |case: &Case<'_>| case.thread().is_some() || case.series().is_some();
-            if let Some(case) =
-                cases.last().filter(|case| is_latency(case) && case.value.is_some() && case.ns().is_none())
-            {
-                return Err(Mistake::new(number, format!("{} must be a number of us, ms or ns", case.id)));
+            let has_latency = |case: &&Case<'_>| is_latency(case.id) && case.value.is_some();
+            if let Some(case) = cases.last().filter(has_latency) {
+                if case.unit.is_empty() && unit.is_none() {
+                    let text = format!("{} has no unit: state it with --unit", case.id);
+                    return Err(Mistake::new(number, text));
+                }
+                if case.ns(unit).is_none() {
+                    return Err(Mistake::new(number, format!("{} must be a number of s, ms, us or ns", case.id)));
+                }
             }
         }
         let mut threads: BTreeMap<u32, Figures> = BTreeMap::new();
         for case in &cases {
-            let (Some((thread, name)), Some(ns)) = (case.thread(), case.ns()) else { continue };
+            let (Some((thread, name)), Some(ns)) = (thread(case.id), case.ns(unit)) else { continue };
             let figures = threads.entry(thread).or_insert_with(|| blank(format!("thread-{thread}")));
             match name {
                 "min" => figures.min_ns = to_ns(ns, 1.0),
@@ -62,7 +81,7 @@ impl Format for Results {
         threads.values().for_each(|figures| *known.entry(figures.max_ns).or_default() += 1);
         imported.figures.extend(threads.into_values());
         for case in &cases {
-            let (Some(name), Some(ns)) = (case.series(), case.ns()) else { continue };
+            let (Some(name), Some(ns)) = (series(case.id), case.ns(unit)) else { continue };
             let max_ns = to_ns(ns, 1.0);
             match known.get_mut(&max_ns).filter(|threads| **threads > 0) {
                 Some(threads) => *threads -= 1,
@@ -73,6 +92,17 @@ impl Format for Results {
             return Err(Mistake::new(0, "it has no latency with a measurement"));
         }
         let of = |id: &str| places.get(id).map(|&place| &cases[place]);
+        for case in cases.iter().filter(|case| is_latency(case.id) && case.value.is_none()) {
+            let text = format!("{} has no measurement, but the result {}", case.id, case.result);
+            imported.caveats.push(caveat("overflow", text));
+        }
+        let without_unit = |case: &Case<'_>| is_latency(case.id) && case.value.is_some() && case.unit.is_empty();
+        if cases.iter().any(without_unit) {
+            imported.caveats.push(Unit::of(unit, Unit::Us).1);
+        }
+        if !failed.is_empty() {
+            imported.caveats.push(caveat("failed", format!("these results are fail: {}", failed.join(", "))));
+        }
         if let Some(case) = of("punctual-run") {
             imported.tool = OWN.to_owned();
             imported.caveats.push(caveat("verdict", format!("the result of the run was {}", case.result)));
@@ -87,6 +117,9 @@ impl Format for Results {
     }
 }
 
+/// The begin of a signal.
+const SIGNAL: &str = "<LAVA_SIGNAL_TESTCASE ";
+
 fn blank(phase: String) -> Figures {
     Figures { probe: record::TIMER.to_owned(), phase, ..Figures::default() }
 }
@@ -100,41 +133,53 @@ struct Case<'a> {
     unit: &'a str,
 }
 
-impl<'a> Case<'a> {
-    /// The number of the thread and the figure of `t0-max-latency`.
-    fn thread(&self) -> Option<(u32, &'a str)> {
-        let (thread, name) = self.id.strip_prefix('t')?.strip_suffix("-latency")?.split_once('-')?;
-        ["min", "avg", "max"].contains(&name).then_some((thread.parse().ok()?, name))
-    }
-
-    /// The series of `punctual-rest-timer-cpu0-max`.
-    fn series(&self) -> Option<&'a str> {
-        self.id.strip_prefix("punctual-")?.strip_suffix("-max")
-    }
-
-    fn ns(&self) -> Option<f64> {
-        let unit_ns = match self.unit {
-            "us" => 1e3,
-            "ms" => 1e6,
-            "ns" => 1.0,
+impl Case<'_> {
+    /// The measurement, ns. `stated` is the unit of a result that has none.
+    fn ns(&self, stated: Option<Unit>) -> Option<f64> {
+        let unit = match self.unit {
+            "" => stated?,
+            "s" => Unit::S,
+            "ms" => Unit::Ms,
+            "us" | "µs" => Unit::Us,
+            "ns" => Unit::Ns,
             _ => return None,
         };
+        let unit_ns = unit.ns() as f64;
         let value: f64 = self.value?.parse().ok()?;
         to_ns(value, unit_ns).map(|_| value * unit_ns)
     }
 }
 
+/// The number of the thread and the figure of `t0-max-latency`.
+fn thread(id: &str) -> Option<(u32, &str)> {
+    let (thread, name) = id.strip_prefix('t')?.strip_suffix("-latency")?.split_once('-')?;
+    ["min", "avg", "max"].contains(&name).then_some((thread.parse().ok()?, name))
+}
+
+/// The series of `punctual-rest-timer-cpu0-max`.
+fn series(id: &str) -> Option<&str> {
+    id.strip_prefix("punctual-")?.strip_suffix("-max")
+}
+
+/// True for a latency of a thread or of a series.
+fn is_latency(id: &str) -> bool {
+    thread(id).is_some() || series(id).is_some()
+}
+
 /// Reads a signal, which a console can prefix with a time, or a line `t0-max-latency pass 217 us`.
 fn case(line: &str) -> Option<Case<'_>> {
-    if let Some((_, signal)) = line.split_once("<LAVA_SIGNAL_TESTCASE ") {
+    if let Some((_, signal)) = line.split_once(SIGNAL) {
         let signal = signal.split('>').next().unwrap_or_default();
         let of = |name: &str| signal.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         let (id, result) = (of("TEST_CASE_ID")?, of("RESULT")?);
         return Some(Case { id, result, value: of("MEASUREMENT"), unit: of("UNITS").unwrap_or_default() });
     }
     let words: Vec<&str> = line.split_whitespace().collect();
+    // A console can prefix a line with a time.
+    let words = &words[words.iter().position(|word| is_latency(word)).unwrap_or(0)..];
     let (id, result, value, unit) = match words[..] {
         [id, result] => (id, result, None, ""),
+        [id, result, value] if is_latency(id) => (id, result, Some(value), ""),
         [id, result, value, unit] => (id, result, Some(value), unit),
         _ => return None,
     };

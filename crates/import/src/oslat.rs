@@ -28,7 +28,7 @@ impl Format for Text {
         let mut imported = Imported { tool: "oslat".to_owned(), ..Imported::default() };
         imported.caveats.push(caveat("mixed", LOOPS));
         let (mut threads, mut cells): (Vec<Figures>, Vec<Cells>) = Default::default();
-        let mut width_ns = None;
+        let (mut width_ns, mut last_ns) = (None, None);
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(version) = line.strip_prefix("oslat V ") {
                 version.trim().clone_into(&mut imported.version);
@@ -59,6 +59,10 @@ impl Format for Text {
                 let upper_ns = upper.trim().parse().ok().and_then(|upper| to_ns(upper, unit_ns));
                 let upper_ns = upper_ns.filter(|&ns| ns > 0);
                 let upper_ns = upper_ns.ok_or_else(|| Mistake::new(number, format!("{upper:?} is no cell")))?;
+                if last_ns.is_some_and(|last_ns| upper_ns <= last_ns) {
+                    return Err(Mistake::new(number, format!("the row {name} is not above the row before it")));
+                }
+                last_ns = Some(upper_ns);
                 // All cells are as wide as the first one begins at 0.
                 let width_ns = *width_ns.get_or_insert(upper_ns);
                 for (cells, count) in cells.iter_mut().zip(numbers()?) {

@@ -81,6 +81,9 @@ impl Format for Json {
         if is_oslat {
             imported.caveats.push(caveat("mixed", LOOPS));
         }
+        if let Some(code) = file["return_code"].as_i64().filter(|&code| code != 0) {
+            imported.caveats.push(caveat("failed", format!("the program ended with the error code {code}")));
+        }
         let limit_us = if is_oslat { words.value('T', "trace-threshold") } else { words.value('b', "breaktrace") };
         if is_above(&imported.figures, limit_us) {
             imported.caveats.push(caveat("stopped", STOPPED));

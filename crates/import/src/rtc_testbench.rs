@@ -24,29 +24,29 @@ impl Format for Log {
     }
 
     fn read(&self, text: &str, _: Option<Unit>) -> Result<Imported, Mistake> {
-        let mut lines = (1..).zip(text.lines()).filter(|(_, line)| is_statistics(line));
-        let mut sent = 0;
-        for (number, line) in lines.clone() {
-            let before = std::mem::replace(&mut sent, all_sent(line));
-            if sent < before {
-                return Err(another_run(number));
-            }
-        }
-        let first = lines.next().ok_or_else(|| Mistake::new(0, "it has no line with RttMin and RttMax"))?;
-        let (number, line) = lines.last().unwrap_or(first);
+        let (whole, is_cut) = match text.rsplit_once('\n') {
+            Some((whole, rest)) => (whole, !rest.is_empty()),
+            None => ("", true),
+        };
+        let lines: Vec<(usize, &str)> = (1..).zip(whole.lines()).filter(|(_, line)| is_statistics(line)).collect();
+        check_sequence(&lines)?;
+        let (Some(first), Some(&(number, line))) = (lines.first(), lines.last()) else {
+            return Err(Mistake::new(0, "it has no whole line with RttMin and RttMax"));
+        };
         let values = values(line);
-        let classes = values.keys().filter_map(|key| key.strip_suffix("RttMax"));
+        let classes = values.keys().filter_map(|key| key.strip_suffix("Sent"));
         let mut imported = Imported { tool: "RTC-Testbench".to_owned(), ..Imported::default() };
+        if is_cut {
+            imported.caveats.push(caveat("cut", "the last line has no end, so it is left out"));
+        }
         let started_s = first.1.trim_start_matches('[').split(']').next().and_then(seconds);
         let ended_s = line.trim_start_matches('[').split(']').next().and_then(seconds);
         let duration_ns =
             started_s.zip(ended_s).and_then(|(start, end)| end.checked_sub(start)?.checked_mul(1_000_000_000));
         for class in classes {
-            let of = |name: &str| -> Result<Option<&str>, Mistake> {
-                Ok(values.get(format!("{class}{name}").as_str()).copied())
-            };
+            let of = |name: &str| values.get(format!("{class}{name}").as_str()).copied();
             let wrong = |name: &str| Mistake::new(number, format!("{class}{name} must be a number; the line is cut"));
-            let count = |name: &str| of(name)?.and_then(|value| value.parse::<u64>().ok()).ok_or_else(|| wrong(name));
+            let count = |name: &str| of(name).and_then(|value| value.parse::<u64>().ok()).ok_or_else(|| wrong(name));
             let (sent, received) = (count("Sent")?, count("Received")?);
             if received == 0 {
                 let text = format!("{class}: no frame came back of {} sent; it has no figures", grouped(sent));
@@ -59,17 +59,17 @@ impl Format for Log {
                 imported.caveats.push(caveat("overflow", text));
             }
             // Old versions have no one-way times.
-            let has_oneway = of("OnewayMax")?.is_some();
+            let has_oneway = of("OnewayMax").is_some();
             for (quantity, probe, suffix) in [("Rtt", "udp", ""), ("Oneway", "stream", "/one-way")] {
                 if quantity == "Oneway" && !has_oneway {
                     continue;
                 }
                 let us = |end: &str| {
                     let name = format!("{quantity}{end}");
-                    let value = of(&name)?.and_then(|value| value.parse::<f64>().ok()).filter(|us| us.is_finite());
+                    let value = of(&name).and_then(|value| value.parse::<f64>().ok()).filter(|us| us.is_finite());
                     value.ok_or_else(|| wrong(&name))
                 };
-                let outliers = of(&format!("{quantity}Outliers"))?.and_then(|value| value.parse().ok());
+                let outliers = of(&format!("{quantity}Outliers")).and_then(|value| value.parse().ok());
                 imported.figures.push(Figures {
                     probe: probe.to_owned(),
                     phase: "reference".to_owned(),
@@ -100,6 +100,22 @@ impl Format for Log {
 
 fn is_statistics(line: &str) -> bool {
     line.contains("RttMin=") && line.contains("RttMax=") && line.contains("Sent=")
+}
+
+/// # Errors
+/// A line has fewer frames than the one before, or lacks one of its values.
+fn check_sequence(lines: &[(usize, &str)]) -> Result<(), Mistake> {
+    for pair in lines.windows(2) {
+        let [(_, before), (number, line)] = pair else { continue };
+        if all_sent(line) < all_sent(before) {
+            return Err(another_run(*number));
+        }
+        let found = values(line);
+        if let Some(name) = values(before).keys().find(|name| !found.contains_key(*name)) {
+            return Err(Mistake::new(*number, format!("it has no {name}, unlike the line before; the line is cut")));
+        }
+    }
+    Ok(())
 }
 
 /// The frames that all traffic classes have sent since the start.

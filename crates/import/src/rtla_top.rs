@@ -46,10 +46,18 @@ impl Format for Tables {
             }
             let row = if is_timerlat { of_timerlat(line, title) } else { of_osnoise(line) };
             let row = row.ok_or_else(|| Mistake::new(*number, format!("{line:?} is no row of this table")))?;
+            if imported.figures.iter().any(|figures| figures.cpus == cpu) {
+                return Err(Mistake::new(*number, format!("the table has CPU {cpu} twice")));
+            }
             imported.figures.extend(row);
         }
         if imported.figures.is_empty() {
             return Err(Mistake::new(lines[heading].0, "the table has no row of a CPU"));
+        }
+        let of_all = lines[heading + 1..].iter().find_map(|(number, line)| Some((*number, count_of_all(line)?)));
+        let sum = imported.figures.iter().filter_map(|figures| figures.samples).fold(0, u64::saturating_add);
+        if let Some((number, count)) = of_all.filter(|(_, count)| is_timerlat && *count != sum) {
+            return Err(Mistake::new(number, format!("the rows have {sum} samples, but the row `ALL` has {count}")));
         }
         let duration_ns = if is_timerlat { time_of_title(title) } else { None };
         for figures in imported.figures.iter_mut().filter(|figures| figures.duration_ns.is_none()) {
@@ -81,6 +89,12 @@ fn check_single_run(lines: &[(usize, String)]) -> Result<(), Mistake> {
         last = time;
     }
     Ok(())
+}
+
+/// The number in `ALL #120001 e0 |`, which later versions print below the rows.
+fn count_of_all(line: &str) -> Option<u64> {
+    let rest = line.trim_start().strip_prefix("ALL #")?;
+    rest.split([' ', '|']).next()?.parse().ok()
 }
 
 fn is_heading(line: &str) -> bool {

@@ -2,7 +2,10 @@
 
 use record::Figures;
 
-use crate::{Ending, Format, Imported, Mistake, Unit, caveat, cells::to_ns};
+use crate::{
+    Ending, Format, Imported, Mistake, Unit, another_run, caveat,
+    cells::{check_percentiles, to_ns},
+};
 
 /// The format.
 pub struct Report;
@@ -31,8 +34,14 @@ impl Format for Report {
             if let Some((_, name)) = line.split_once(" # ").filter(|(before, _)| before.contains("PORT =")) {
                 protocol = if name.trim() == "TCP" { "tcp" } else { "" };
             } else if let Some((_, version)) = line.split_once("== version #") {
+                if !imported.version.is_empty() {
+                    return Err(another_run(number));
+                }
                 imported.version = version.split(' ').next().unwrap_or_default().to_owned();
             } else if let Some((_, server)) = line.split_once(SERVER) {
+                if servers.iter().any(|known| known.name == server.trim()) {
+                    return Err(another_run(number));
+                }
                 servers.push(Server::new(server.trim(), protocol));
             } else if let Some(server) = servers.last_mut() {
                 server.line(number, line)?;
@@ -124,6 +133,9 @@ impl Server {
         let of = |percent: &str| {
             self.percentiles.iter().find(|(name, _)| name == percent).map(|(_, us)| ns(*us)).transpose()
         };
+        let ends = [(0.0, min), (100.0, max)];
+        let percentiles = self.percentiles.iter().filter_map(|(name, us)| Some((name.parse().ok()?, *us)));
+        check_percentiles(&format!("server {}", self.name), &percentiles.chain(ends).collect::<Vec<_>>())?;
         let (p50_ns, p99_ns) = (of("50.000")?, of("99.000")?);
         let others = self.percentiles.iter().filter(|(name, _)| !["50.000", "99.000"].contains(&name.as_str()));
         let others = others.map(|(name, us)| format!("{name} % {:.3} us", us * trips)).collect::<Vec<_>>();

@@ -4,7 +4,7 @@ use record::{Figures, Machine, grouped};
 
 use crate::{
     Ending, Format, Imported, Mistake, Unit, another_run, caveat,
-    cells::{Cells, to_ns},
+    cells::{Cells, check_percentiles, to_ns},
     date, preemption,
 };
 
@@ -53,6 +53,9 @@ impl Format for Cyclic {
         }
         for (at, block) in blocks.into_iter().enumerate() {
             block.end(at, seconds, &mut imported)?;
+        }
+        if has_begun && seconds.is_none() {
+            imported.caveats.push(caveat("cut", "the output has no line `run completed in ...`, so it can be cut"));
         }
         let has_more =
             instances > 1 || text.lines().filter_map(message).any(|text| text.contains("run just 1 instance"));
@@ -123,6 +126,12 @@ struct Block {
     p99_ns: Option<i64>,
     /// Percentiles without a figure of their own.
     others: Vec<String>,
+    /// All percentiles, ns.
+    percentiles: Vec<(f64, f64)>,
+    /// The number of rows of the distribution, and of its cells, as its title has them.
+    rows_and_cells: Option<(u64, u64)>,
+    /// The rows that the output has.
+    rows: u64,
     /// True after the last percentile.
     has_last: bool,
     /// Samples of the whole run.
@@ -151,6 +160,9 @@ impl Block {
             p50_ns: None,
             p99_ns: None,
             others: Vec::new(),
+            percentiles: Vec::new(),
+            rows_and_cells: None,
+            rows: 0,
             has_last: false,
             needed: None,
         })
@@ -177,6 +189,8 @@ impl Block {
             }
             [percent, value, "ns"] if percent.ends_with("%:") => {
                 let value_ns: i64 = value.parse().map_err(|_| wrong())?;
+                let number = percent.trim_end_matches("%:").parse().map_err(|_| wrong())?;
+                self.percentiles.push((number, value_ns as f64));
                 self.has_last |= percent == LAST_PERCENT;
                 match percent {
                     "50.00%:" => self.p50_ns = Some(value_ns),
@@ -188,6 +202,10 @@ impl Block {
                 let width_ns = width.trim_start_matches('(').parse().ok().filter(|&ns: &i64| ns > 0);
                 self.width_ns = Some(width_ns.ok_or_else(wrong)?);
             }
+            ["(for", "the", "first", rows, "buckets", "of", cells] => {
+                let number = |text: &str| text.trim_end_matches(')').parse().map_err(|_| wrong());
+                self.rows_and_cells = Some((number(rows)?, number(cells)?));
+            }
             ["Note:", "--cyclic-samples", "needed", "to", "be", needed, ..] => {
                 self.needed = Some(needed.parse().map_err(|_| wrong())?);
             }
@@ -195,6 +213,7 @@ impl Block {
                 if let (Some(width_ns), Ok(from_ns), Ok(count)) = (self.width_ns, from.parse(), count.parse()) {
                     let added = to_ns(from_ns, 1.0).and_then(|from_ns| self.cells.add(from_ns, width_ns, count));
                     added.ok_or_else(|| Mistake::new(number, format!("{message:?} is out of range")))?;
+                    self.rows += 1;
                 }
             }
             _ => {}
@@ -215,6 +234,21 @@ impl Block {
             self.figures.phase = format!("cyclic-{at}");
         }
         let who = self.figures.phase.clone();
+        let ends = [(0.0, self.figures.min_ns), (100.0, self.figures.max_ns)];
+        self.percentiles.extend(ends.into_iter().filter_map(|(percent, ns)| Some((percent, ns? as f64))));
+        check_percentiles(&who, &self.percentiles)?;
+        if let Some((rows, _)) = self.rows_and_cells.filter(|(rows, _)| *rows != self.rows) {
+            let text = format!("the distribution has {} of its {rows} rows; the output is cut", self.rows);
+            return Err(Mistake::new(0, text));
+        }
+        if self.width_ns.is_some() && self.rows == 0 {
+            return Err(Mistake::new(0, "the distribution has no row; the output is cut"));
+        }
+        let has_all_cells = self.rows_and_cells.is_some_and(|(rows, cells)| rows == cells);
+        if has_all_cells && self.cells.total() < samples {
+            let text = format!("the distribution has {} samples, but the run {samples}", self.cells.total());
+            return Err(Mistake::new(0, text));
+        }
         if self.cells.total() > 0 {
             let text = || format!("the distribution has {} samples, but the run only {samples}", self.cells.total());
             self.cells.beyond = samples.checked_sub(self.cells.total()).ok_or_else(|| Mistake::new(0, text()))?;

@@ -19,8 +19,7 @@ impl Format for Plot {
 
     fn is_it(&self, text: &str) -> bool {
         // Old versions write no title. Two columns of another tool do not begin and end with a half cell and a 1.
-        let has_title =
-            text.lines().any(|line| line.starts_with("# ----lat min|") || line.starts_with("#  ----lat min|"));
+        let has_title = text.lines().any(|line| line.trim_start().starts_with('#') && line.contains(" ----lat min|"));
         has_title || rows(text).is_ok_and(|rows| rows.len() > 3 && width_us(&rows).is_some())
     }
 
@@ -39,7 +38,9 @@ impl Format for Plot {
         let mut figures =
             Figures { probe: record::TIMER.to_owned(), phase: "latency".to_owned(), ..Figures::default() };
         let mut imported = Imported { tool: "latency".to_owned(), ..Imported::default() };
-        if let Some(title) = text.lines().find(|line| line.starts_with("# ") && line.contains(" us period")) {
+        if let Some(title) =
+            text.lines().find(|line| line.trim_start().starts_with("# ") && line.contains(" us period"))
+        {
             console::title(title, &mut figures);
         }
         let summary = (1..).zip(text.lines()).skip_while(|(_, line)| !line.contains("----lat min|")).nth(1);
@@ -78,7 +79,7 @@ impl Format for Plot {
 
 /// Reads `#      -0.123|      0.902|      7.915|       0|     0|`.
 fn summarise(line: &str, figures: &mut Figures, imported: &mut Imported) -> Option<()> {
-    let numbers = line.trim_start_matches('#').split('|').map(str::trim).filter(|cell| !cell.is_empty());
+    let numbers = line.trim_start().trim_start_matches('#').split('|').map(str::trim).filter(|cell| !cell.is_empty());
     let numbers = numbers.map(|cell| cell.parse::<f64>().ok().filter(|number| number.is_finite()));
     let numbers = numbers.collect::<Option<Vec<f64>>>()?;
     let [min, avg, max, overruns, switches] = numbers[..] else { return None };
@@ -99,7 +100,8 @@ type Row = (usize, f64, u64);
 
 /// The rows with their lines: value in us, and number of samples.
 fn rows(text: &str) -> Result<Vec<Row>, Mistake> {
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.starts_with('#') && !line.trim().is_empty());
+    let lines =
+        (1..).zip(text.lines()).filter(|(_, line)| !line.trim_start().starts_with('#') && !line.trim().is_empty());
     let row = |(number, line): (usize, &str)| {
         let (value, count) = line.trim().split_once(' ')?;
         let value: f64 = value.parse().ok()?;

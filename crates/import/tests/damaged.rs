@@ -4,14 +4,21 @@
 
 mod support;
 
-use import::{FORMATS, ImportError, format_of, import};
+use std::path::Path;
+
+use import::{FORMATS, ImportError, format_of, import, parse};
 use proptest::prelude::*;
+use record::Figures;
 use support::{SAMPLES, figures, kinds, of, sample, text_of};
 
 #[test]
 fn a_file_with_several_runs_is_refused() {
     let console = "RTH|----lat min|\nRTS|  0.1|  0.5|  9.9|  0|  0|  00:00:02/00:00:02\n".to_owned();
     let all_cpus = text_of("rtla-timerlat-hist-6.1.txt") + "ALL:        IRQ       Thr\n";
+    let ended = "RTT|  00:00:02  (user, 1000 us period, priority 98, CPU2)\nRTH|----lat min|\nRTD|  0.1|  1.0|  1200.000|  0|  0|  \
+                 0.1|  1200.000\n";
+    let hgrm = "# latency\n Value Percentile TotalCount 1/(1-Percentile)\n\n 1.000 0.5 10 2.00\n 9.000 1.0 20\n#[Max = 9.000, \
+                Total count = 20]\n";
     let plain = text_of("cyclictest-2.4-plain.txt");
     let files = [
         (plain.clone(), plain.replace("(16168)", "(17000)")),
@@ -22,6 +29,12 @@ fn a_file_with_several_runs_is_refused() {
         (text_of("oslat-2.4.txt"), text_of("oslat-2.4.txt")),
         (text_of("latencymon-7.txt"), text_of("latencymon-7.txt")),
         (text_of("rtc-testbench.log"), text_of("rtc-testbench.log")),
+        (text_of("hdrhistogram-python.hlog"), text_of("hdrhistogram-python.hlog")),
+        (hgrm.to_owned(), hgrm.to_owned()),
+        (text_of("sockperf-3.7-tcp.txt"), text_of("sockperf-3.7-udp-rtt.txt")),
+        (text_of("hwlatdetect-2.4.txt"), text_of("hwlatdetect-2.4.txt")),
+        (ended.to_owned(), ended.replace("1200.000", "1100.000")),
+        (ended.to_owned(), ended.to_owned()),
     ];
     for (first, second) in files {
         assert!(of(&first).is_ok() && of(&second).is_ok());
@@ -257,11 +270,72 @@ fn mistakes_have_their_line() {
 
 #[test]
 fn hostile_files_are_refused() {
+    let long = of(&format!("1 5\n2 10\n3 20\n2 {}\n", "0".repeat(100_000))).unwrap_err();
+    assert!(long.len() < 1_000 && long.ends_with("is not above the row before it"), "{long}");
     let many: String = (0..20_000).map(|thread| format!("t{thread}-max-latency pass 1 us\n")).collect();
     assert!(of(&many).unwrap_err().ends_with("it has 20,000 figures, at most 10,000 can be imported"));
     let entities = "<!DOCTYPE r [<!ENTITY a \"aaaa\">]><rteval>&a;</rteval>";
     assert!(of(entities).unwrap_err().contains("line 1: "), "{}", of(entities).unwrap_err());
     assert!(of(&format!("<rteval>{}", "<a>".repeat(300_000))).is_err());
+}
+
+/// The figures of a text without remarks, and true if it has a caveat that it can be cut.
+type Prefix = (Vec<Figures>, bool);
+
+fn read_prefix(text: &str) -> Option<Prefix> {
+    let without_note = |figures: &Figures| Figures { note: String::new(), ..figures.clone() };
+    let record = parse(Path::new("file"), text, None).ok()?;
+    Some((figures(&record).iter().map(without_note).collect(), kinds(&record).contains(&"cut")))
+}
+
+#[test]
+fn a_cut_inside_a_line_changes_no_figure_in_silence() {
+    let mut seen = 0;
+    for (name, _) in SAMPLES {
+        let text = text_of(name);
+        let whole = read_prefix(&text).unwrap().0;
+        let mut of_lines = None;
+        // The text until the end of the line of a place.
+        let end_of_line =
+            |from: usize| &text[..from + text[from..].find('\n').map_or(text.len() - from, |length| length + 1)];
+        for end in (1..text.len()).filter(|&end| text.is_char_boundary(end)) {
+            let prefix = &text[..end];
+            match read_prefix(prefix) {
+                read if prefix.ends_with('\n') => of_lines = read,
+                Some((figures, false)) => {
+                    seen += 1;
+                    let is_same = |read: &Option<Prefix>| read.as_ref().is_some_and(|(of, _)| *of == figures);
+                    let is_known = figures == whole || is_same(&of_lines) || is_same(&read_prefix(end_of_line(end)));
+                    assert!(is_known, "{name} until {:?}: {figures:?}", prefix.lines().last());
+                }
+                Some((_, true)) | None => {}
+            }
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+/// Reports with a fixed end. Other files grow while a tool runs, have as many lines as CPUs, or parts that can be absent.
+#[test]
+fn a_report_that_is_cut_after_a_line_changes_no_figure_in_silence() {
+    for name in [
+        "cyclictest-2.4-hist.txt",
+        "cyclictest-2.4.json",
+        "oslat-2.4.txt",
+        "rteval-cyclictest.xml",
+        "stress-ng-0.15-cyclic.txt",
+        "sockperf-3.7-tcp.txt",
+        "xenomai-latency-g.txt",
+        "latencymon-7.txt",
+    ] {
+        let text = text_of(name);
+        let whole = read_prefix(&text).unwrap().0;
+        for (end, _) in text.match_indices('\n') {
+            if let Some((figures, is_cut)) = read_prefix(&text[..=end]) {
+                assert!(is_cut || figures == whole, "{name} until {:?}: {figures:?}", text[..=end].lines().last());
+            }
+        }
+    }
 }
 
 /// People write tables by hand, without an end of the last line.

@@ -52,7 +52,7 @@ fn statistics_of_the_testbench_are_since_the_start() {
     assert_eq!((figures(&record)[3].min_ns, figures(&record)[2].duration_ns), (Some(-12_000), Some(60_000_000_000)));
     assert_eq!(kinds(&record), ["overflow", "overflow", "mixed", "units"]);
     let text = text_of("rtc-testbench.log");
-    let first = of(text.lines().next().unwrap()).unwrap();
+    let first = of(&format!("{}\n", text.lines().next().unwrap())).unwrap();
     assert_eq!(figures(&first).len(), 2, "no frame of Lldp came back");
     assert!(
         of(&text.replace("TsnHighRttAvg=1751.250000", "TsnHighRttAvg="))
@@ -80,4 +80,31 @@ fn metrics_of_isochron_are_intervals_of_their_own() {
     let record = of(&lost).unwrap();
     assert_eq!(kinds(&record), ["omission", "clock", "mixed", "folded"]);
     assert!(record.caveats.iter().any(|caveat| caveat.text.contains("not received: 123")), "{:?}", record.caveats);
+}
+
+#[test]
+fn a_log_of_the_testbench_counts_until_its_last_whole_line() {
+    let text = text_of("rtc-testbench.log");
+    let cut = of(&text[..text.rfind("LldpRttMin").unwrap()]).unwrap();
+    assert_eq!(figures(&cut), figures(&of(&format!("{}\n", text.lines().next().unwrap())).unwrap()));
+    assert!(kinds(&cut).contains(&"cut"), "{:?}", cut.caveats);
+    for (from, expected) in [
+        ("LldpSent=61 | ", "line 3: it has no LldpSent, unlike the line before; the line is cut"),
+        ("LldpOnewayMax=600 [us] | ", "line 3: it has no LldpOnewayMax, unlike the line before; the line is cut"),
+    ] {
+        assert!(text.contains(from));
+        let error = of(&text.replace(from, "")).unwrap_err();
+        assert!(error.ends_with(expected), "{error}");
+    }
+    let line = "[ 1.0]: [INFO]: ASent=1 | AReceived=1 | ARttMin=1 [us] | ARttMax=2 [us] | ARttAvg=1.5 [us] | BSent=1\n";
+    assert!(of(line).unwrap_err().ends_with("line 1: BReceived must be a number; the line is cut"));
+}
+
+#[test]
+fn percentiles_that_fall_are_refused() {
+    let text = text_of("sockperf-3.7-tcp.txt");
+    let error = of(&text.replace("99.900 =   21.126", "99.900 =    2.126")).unwrap_err();
+    assert!(error.ends_with("server 0: the value at 99.9 %, 2.126, is below that at 99 %, 7.801"), "{error}");
+    let error = of(&text.replace("99.999 =  116.762", "99.999 =  316.762")).unwrap_err();
+    assert!(error.contains("the value at 100 %, 116.762, is below that at 99.999 %, 316.762"), "{error}");
 }

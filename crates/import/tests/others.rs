@@ -4,8 +4,8 @@
 
 mod support;
 
-use import::format_of;
-use support::{figures, imported, kinds, of, short, text_of};
+use import::{Unit, format_of};
+use support::{figures, imported, kinds, of, of_unit, short, text_of};
 
 #[test]
 fn latmus_folds_early_wake_ups_and_clamps_late_ones() {
@@ -44,7 +44,7 @@ fn the_console_of_latmus_and_of_latency_of_xenomai() {
     assert_eq!((ended.period_ns, ended.policy.as_str()), (Some(1_000_000), "fifo:98"));
     assert_eq!(kinds(&record), ["omission", "mixed", "omission"]);
     let end = "HSH|--param|----range-|--samples\nHSD|    min|   0 -  1 |        9\nHSD|    avg|   0 -  1 |      900\nHSD|    \
-               avg|   3 -  4 |      100\nRTS|     -0.300|      0.500|      9.900|       0|     0|    00:00:02/00:00:02\n";
+               avg|   3 -  4 |      100\nRTS|     -0.300|      0.500|   1209.900|       0|     0|    00:00:02/00:00:02\n";
     let record = of(&format!("{text}{end}")).unwrap();
     let [whole] = figures(&record) else { panic!("{record:?}") };
     assert_eq!(
@@ -52,8 +52,17 @@ fn the_console_of_latmus_and_of_latency_of_xenomai() {
         (Some(1000), Some(999), None),
         "later ones are in the last cell"
     );
-    assert_eq!((whole.min_ns, whole.mean_ns, whole.max_ns), (Some(-300), Some(500.0), Some(9_900)));
-    assert_eq!(kinds(&record), ["folded", "clamped"]);
+    assert_eq!((whole.min_ns, whole.mean_ns, whole.max_ns), (Some(-300), Some(500.0), Some(1_209_900)));
+    assert_eq!(kinds(&record), ["omission", "folded", "clamped"]);
+    // The best and worst latencies of the lines are 0.1 and 1200 us.
+    for (from, to, expected) in [
+        ("-0.300|", "0.300|", "has less than the best and worst latencies of the lines before"),
+        ("1209.900|", "9.900|", "has less than the best and worst latencies of the lines before"),
+        ("1200.000|       2", "1300.000|       2", "has a latency beyond its best or worst one"),
+    ] {
+        let error = of(&format!("{text}{end}").replacen(from, to, 1)).unwrap_err();
+        assert!(error.ends_with(expected), "{error}");
+    }
     assert!(of(&text.replace("1200.000\n", "x\n")).unwrap_err().contains("line 4: column 7 of"));
     let of_title = |title: &str| {
         let record = of(&text.replace("(user, 1000 us period, priority 98, CPU2-noisol)", title)).unwrap();
@@ -102,6 +111,16 @@ fn stress_ng_keeps_the_first_samples() {
     assert!(of(&text.replace("min: 8140", "min: x")).unwrap_err().contains("line 5: "));
     let cut = of(&text.lines().take(3).collect::<Vec<_>>().join("\n")).unwrap_err();
     assert!(cut.ends_with("the output is cut"), "{cut}");
+    let distribution = of(&text[..text.find("200000       ").unwrap()]).unwrap_err();
+    assert!(distribution.ends_with("the distribution has 10 of its 14 rows; the output is cut"), "{distribution}");
+    let lost = of(&text.replace("100000          5", "100000          4")).unwrap_err();
+    assert!(lost.ends_with("the distribution has 9999 samples, but the run 10000"), "{lost}");
+    // stress-ng prints a limited number of rows.
+    let rows: Vec<&str> = text.lines().filter(|line| !line.contains(" 260000 ")).collect();
+    let limited = of(&(rows.join("\n").replace("first 14 buckets", "first 13 buckets") + "\n")).unwrap();
+    assert!(limited.caveats.iter().any(|caveat| caveat.text.starts_with("cyclic: 1 sample is beyond")), "{limited:?}");
+    let falling = of(&text.replace("99.90%:     127147", "99.90%:      27147")).unwrap_err();
+    assert!(falling.ends_with("cyclic: the value at 99.9 %, 27147, is below that at 99.5 %, 75080"), "{falling}");
 }
 
 #[test]
@@ -131,6 +150,8 @@ fn the_plot_of_xenomai_has_one_more_sample_a_cell() {
     let old = of(&text_of("xenomai-latency-g-old.txt")).unwrap();
     assert_eq!(self::figures(&old)[0].samples, Some(953));
     assert_eq!(kinds(&old), ["clamped", "folded"]);
+    let indented: String = text.lines().map(|line| format!("  {line}\n")).collect();
+    assert_eq!(self::figures(&of(&indented).unwrap()), self::figures(&record));
     assert!(of(&text.replace("3.5 901", "3.6 901")).unwrap_err().contains("no cells of equal width"));
     assert!(of(&text.replace("3.5 901", "3.5 x")).unwrap_err().contains("line 9: "));
     assert!(of(&text.replace("0.731|", "x|")).unwrap_err().contains("line 3: "));
@@ -160,6 +181,16 @@ fn latencymon_has_the_decimal_sign_of_its_user() {
         assert_eq!(kinds(&record), ["mixed", "units"]);
     }
     assert_eq!(of(&text).unwrap().machine.hostname.as_deref(), Some("STUDIO"));
+    let max_ns = |number: &str| Ok::<_, String>(figures(&of(&text.replace("412,70", number))?)[0].max_ns);
+    for grouped in ["1.234,56", "1,234.56", "1 234,56", "1\u{a0}234,56", "1'234.56", "1234.56", "1234,560000"] {
+        assert_eq!(max_ns(grouped), Ok(Some(1_234_560)), "{grouped}");
+    }
+    assert_eq!((max_ns("1.234.567"), max_ns("12,345,678.5")), (Ok(Some(1_234_567_000)), Ok(Some(12_345_678_500))));
+    for wrong in ["1.23.456", "12,34.5", "1,234.567,8", "1.2,3.4", "412,", ",5", "-1,25", "1e3"] {
+        assert!(max_ns(wrong).unwrap_err().contains("must be a number of us"), "{wrong}");
+    }
+    let error = max_ns("1.234").unwrap_err();
+    assert!(error.contains("has a sign that can separate thousands or decimals"), "{error}");
     assert!(
         of(&text.replace("412,70", "x"))
             .unwrap_err()
@@ -182,7 +213,30 @@ fn lava_has_a_result_a_figure() {
     assert!(
         of(&text.replace("98 us", "98 furlongs"))
             .unwrap_err()
-            .contains("line 6: t1-max-latency must be a number of us")
+            .contains("line 6: t1-max-latency must be a number of s, ms, us or ns")
     );
     assert!(of(&text.replace("98 us", "NaN us")).unwrap_err().contains("line 6: "));
+    for without in [text.replace("98 us", "98"), text.replace("UNITS=us ", "").replace("217 us", "217")] {
+        let error = of(&without).unwrap_err();
+        assert!(error.ends_with("-latency has no unit: state it with --unit"), "{error}");
+        let stated = of_unit(&without, Unit::Us);
+        assert_eq!(figures(&stated), figures(&record));
+        assert_eq!(kinds(&stated), ["units", "overflow"]);
+    }
+    let seconds = of(&text.replace("98 us", "0.000098 s")).unwrap();
+    assert_eq!(figures(&seconds)[1].max_ns, Some(98_000));
+    let failed = text.replace("rt-tests-installed RESULT=pass", "rt-tests RESULT=fail").replace("pass 98 us", "fail");
+    let record = of(&failed).unwrap();
+    let texts: Vec<&str> = record.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
+    assert!(texts.contains(&"t1-max-latency has no measurement, but the result fail"), "{texts:?}");
+    assert!(texts.contains(&"these results are fail: rt-tests"), "{texts:?}");
+    let prefixed: String = text.lines().map(|line| format!("[ 12.345] {line}\n")).collect();
+    assert_eq!(figures(&of(&prefixed).unwrap()), figures(&imported("lava-cyclictest.txt")));
+    let torn = of(&text.replace("t1-max-latency pass 98 us", "t1-max-latency pa")).unwrap_err();
+    assert!(
+        torn.ends_with("line 6: \"t1-max-latency pa\" has no result such as `pass 217 us`; the line is cut"),
+        "{torn}"
+    );
+    let signal = &text[..text.find("=217>").unwrap() + 3];
+    assert!(of(signal).unwrap_err().ends_with("line 4: the signal has no end `>`; the line is cut"));
 }

@@ -54,6 +54,13 @@ fn the_last_line_of_each_thread_counts() {
     let [first, second] = figures(&record) else { panic!("{record:?}") };
     assert_eq!((first.samples, first.min_ns, first.max_ns), (Some(7996), Some(3_000), Some(1_110_000)));
     assert_eq!((second.period_ns, second.mean_ns), (Some(500_000), Some(11_000.0)));
+    let text = text_of("cyclictest-2.4-plain.txt");
+    let cut = of(&format!("{}\n", text.lines().rfind(|line| line.contains("T: 1 ")).unwrap())).unwrap();
+    assert!(
+        cut.caveats.iter().any(|caveat| caveat.text == "the file lacks the lines of threads 0"),
+        "{:?}",
+        cut.caveats
+    );
     // Both were later than their period of 500 us.
     assert_eq!(kinds(&record), ["units", "omission", "omission"]);
     let redrawn = "T: 0 ( 7) P:99 I:1000 C: 10 Min: 7 Act: 10 Avg: 10 Max: 18\n\u{1b}[1AT: 0 ( 7) P:99 I:1000 C: 20 \
@@ -82,6 +89,9 @@ fn text_and_json_of_one_run_of_oslat_agree() {
         assert_eq!(kinds(record), ["mixed"]);
         assert_eq!((record.tool.name.as_str(), record.tool.version.as_str()), ("oslat", "2.40"));
     }
+    let row = "    018 (us):\t 294 274\n";
+    let twice = of(&text_of("oslat-2.4.txt").replace(row, &row.repeat(2))).unwrap_err();
+    assert!(twice.ends_with("line 22: the row 018 (us) is not above the row before it"), "{twice}");
     assert_eq!(figures(&text)[1].histogram, figures(&json)[1].histogram);
 }
 
@@ -108,6 +118,15 @@ fn the_period_of_cyclictest_is_found_among_combined_options() {
     for options in ["-mqSi200", "-q --int=200"] {
         assert_eq!(period_ns(options), Some(200_000), "{options}");
     }
+}
+
+#[test]
+fn a_program_that_failed_says_so() {
+    let text = text_of("cyclictest-2.4.json");
+    assert!(!kinds(&of(&text).unwrap()).contains(&"failed"));
+    let failed = of(&text.replace("\"return_code\": 0", "\"return_code\": 1")).unwrap();
+    let caveat = failed.caveats.iter().find(|caveat| caveat.kind == "failed").unwrap();
+    assert_eq!(caveat.text, "the program ended with the error code 1");
 }
 
 #[test]

@@ -150,4 +150,5 @@ fn a_log_of_another_library_is_summed_by_tag() {
     assert!(wrong("0,1,2,AAAAAAAA").contains("its first word is 0x00000000"));
     assert!(wrong(&lines[4][..lines[4].len() - 40]).contains("line 2: the histogram is cut"));
     assert!(of(lines[1]).unwrap_err().contains("it has no histogram"));
+    assert!(of(&format!("{text}{}\n", lines[4])).unwrap_err().ends_with("the file has this interval twice"));
 }

@@ -114,6 +114,12 @@ fn the_last_table_of_rtla_top_counts() {
     assert_eq!(figures(&of(&redrawn).unwrap())[0].max_ns, Some(17));
     assert!(of(&text.replace("  17 |", "   x |")).unwrap_err().contains("line 4: "));
     assert!(of(&text.replace("(us)", "")).unwrap_err().contains("line 4: "));
+    let row = "  0 #60001 ";
+    let without: String = text.lines().filter(|line| !line.starts_with(row)).map(|line| format!("{line}\n")).collect();
+    assert!(of(&without).unwrap_err().ends_with("line 6: the rows have 60000 samples, but the row `ALL` has 120001"));
+    let twice: String =
+        text.lines().map(|line| format!("{line}\n").repeat(1 + usize::from(line.starts_with(row)))).collect();
+    assert!(of(&twice).unwrap_err().ends_with("line 5: the table has CPU 0 twice"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Export to other tools' formats. Each function turns a record into text.
 
-use std::fmt::Write;
+use std::{collections::HashMap, fmt::Write};
 
 use crate::{
     Record, Series,
@@ -51,12 +51,18 @@ pub fn csv(record: &Record) -> String {
 #[must_use]
 pub fn hgrm(record: &Record) -> String {
     let mut out = String::new();
+    let mut seen_places: HashMap<(String, String), u32> = HashMap::new();
     for series in &record.series {
         let is_corrected = series.kind.properties().is_corrected && record.published.is_none();
         let (title, times) = if is_corrected { ("corrected", &series.corrected) } else { ("raw", &series.raw) };
         // A kind without correction has equal histograms, and an imported one may lack its longest samples.
         let total = times.total() + beyond(record, series);
-        let heading = one_line(&format!("{} {} ({})", series.phase, series.place(), series.role));
+        let place = format!("{} {}", series.phase, series.place());
+        let number = seen_places.entry((place.clone(), series.role.clone())).or_insert(0_u32);
+        *number += 1;
+        // Threads that may migrate can have one name; readers take a second block of a name for another run.
+        let place = if *number == 1 { place } else { format!("{place}, thread {number}") };
+        let heading = one_line(&format!("{place} ({})", series.role));
         let _ = writeln!(out, "# {heading}, {title}, us");
         let _ = writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
         let mut seen = 0;
