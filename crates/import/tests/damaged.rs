@@ -29,6 +29,7 @@ fn a_file_with_several_runs_is_refused() {
         (text_of("oslat-2.4.txt"), text_of("oslat-2.4.txt")),
         (text_of("latencymon-7.txt"), text_of("latencymon-7.txt")),
         (text_of("rtc-testbench.log"), text_of("rtc-testbench.log")),
+        (text_of("isochron-report.txt"), text_of("isochron-report.txt").replace("Summary:", "")),
         (text_of("hdrhistogram-python.hlog"), text_of("hdrhistogram-python.hlog")),
         (hgrm.to_owned(), hgrm.to_owned()),
         (text_of("sockperf-3.7-tcp.txt"), text_of("sockperf-3.7-udp-rtt.txt")),
@@ -326,6 +327,7 @@ fn a_report_that_is_cut_after_a_line_changes_no_figure_in_silence() {
         "stress-ng-0.15-cyclic.txt",
         "sockperf-3.7-tcp.txt",
         "xenomai-latency-g.txt",
+        "isochron-report.txt",
         "latencymon-7.txt",
     ] {
         let text = text_of(name);

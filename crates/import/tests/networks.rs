@@ -70,7 +70,7 @@ fn metrics_of_isochron_are_intervals_of_their_own() {
         (8, "Path delay", Some(2_210), Some(2_160.25))
     );
     assert_eq!((all[3].missed, all[5].probe.as_str(), all[5].max_ns), (Some(2), "timer", Some(42_000)));
-    assert_eq!(kinds(&record), ["mixed", "folded"]);
+    assert_eq!(kinds(&record), ["mixed", "reversed", "reversed"]);
     let text = text_of("isochron-report.txt");
     assert!(of(&text.replace("min 2120", "min x")).unwrap_err().contains("line 2: "));
     assert!(of(&text.replace("misses: 2", "misses: x")).unwrap_err().contains("line 10: "));
@@ -78,8 +78,37 @@ fn metrics_of_isochron_are_intervals_of_their_own() {
         "Packets not received: 123 (12.300%)\nSender and receiver not synchronized (mean path delay 5.0 ns larger than 1 second)\n{text}"
     );
     let record = of(&lost).unwrap();
-    assert_eq!(kinds(&record), ["omission", "clock", "mixed", "folded"]);
+    assert_eq!(kinds(&record), ["omission", "clock", "mixed", "reversed", "reversed"]);
     assert!(record.caveats.iter().any(|caveat| caveat.text.contains("not received: 123")), "{:?}", record.caveats);
+}
+
+/// Of the time that was left, the smallest value is the worst one.
+#[test]
+fn reserves_of_isochron_are_imported_as_lateness() {
+    let text = text_of("isochron-report.txt");
+    let of_role = |text: &str, role: &str| {
+        let record = of(text).unwrap();
+        let found = figures(&record).iter().find(|figures| figures.role == role).unwrap().clone();
+        (found.min_ns, found.mean_ns, found.max_ns)
+    };
+    assert!(text.contains("Application latency budget: min 382000 max 438000 mean 430000.000"));
+    assert_eq!(of_role(&text, "MAC latency"), (Some(-438_000), Some(-430_000.0), Some(-382_000)));
+    let arrived = "TX time to HW RX timestamp";
+    assert_eq!(of_role(&text, arrived), (Some(-436_000), Some(-428_000.125), Some(-380_000)));
+    for prefix in ["  ", "> ", "[   12.345] "] {
+        let quoted: String = text.lines().map(|line| format!("{prefix}{line}\n")).collect();
+        assert_eq!(figures(&of(&quoted).unwrap()), figures(&of(&text).unwrap()), "{prefix:?}");
+    }
+    // A network card that waits for the scheduled time is late.
+    let late = text
+        .replace(
+            "Packets arrived earlier than scheduled. HW RX timestamp to TX time",
+            "Packets arrived later than scheduled. TX time to HW RX timestamp",
+        )
+        .replace("Application latency budget", "MAC latency");
+    assert_eq!(of_role(&late, "MAC latency"), (Some(382_000), Some(430_000.0), Some(438_000)));
+    assert_eq!(of_role(&late, arrived), (Some(380_000), Some(428_000.125), Some(436_000)));
+    assert!(!kinds(&of(&late).unwrap()).contains(&"reversed"));
 }
 
 #[test]
