@@ -10,7 +10,7 @@ use differences::differences;
 pub use figures::figures;
 pub(crate) use figures::{Group, groups};
 use nearest::nearest;
-pub(crate) use nearest::nearest_conditions;
+pub(crate) use nearest::{Distance, distance_of_conditions};
 
 /// Compares `record` with `other`, which is called `name`.
 ///
@@ -45,7 +45,10 @@ pub(crate) fn imported_caveats(record: &Record) -> Vec<Caveat> {
 }
 
 fn pair(ours: Figures, theirs: Figures) -> ComparedPair {
-    let ratio = |ours: Option<f64>, theirs: Option<f64>| Some(ours? / theirs.filter(|&theirs| theirs > 0.0)?);
+    // A time before the deadline has no ratio.
+    let ratio = |ours: Option<f64>, theirs: Option<f64>| {
+        Some(ours.filter(|&ours| ours >= 0.0)? / theirs.filter(|&theirs| theirs > 0.0)?)
+    };
     let of =
         |pick: fn(&Figures) -> Option<i64>| ratio(pick(&ours).map(|ns| ns as f64), pick(&theirs).map(|ns| ns as f64));
     let ratios = Ratios {

@@ -8,9 +8,11 @@
 //! | module | contents |
 //! |---|---|
 //! | `side` | a side: the conditions and the figures of its rounds |
+//! | `matched` | the groups of both sides that belong together |
 //! | `pairs` | the pairs of CPUs of two matrices |
 //! | `shift` | the shift between two sets of rounds, and the number of rounds that would show one |
 
+mod matched;
 mod pairs;
 mod shift;
 mod side;
@@ -28,10 +30,10 @@ use record::{
 };
 
 use self::{
+    matched::{Matched, matched},
     shift::{Order, Shift},
     side::{Group, PERCENTILES, Round},
 };
-use crate::compare::{name_of, nearest_conditions};
 
 pub use self::{
     shift::LEAST_NS,
@@ -63,6 +65,7 @@ pub fn across(what: &str, sides: &[(String, Records)], least_ratio: f64) -> Acro
     let step = |(index, (value, records)): (usize, &(String, Records))| AcrossStep {
         value: value.clone(),
         rounds: records.len() as u64,
+        uneven: records.uneven(),
         left_out: records.side.left_out.clone(),
         caveats: records.side.caveats.clone(),
         groups: records.groups.iter().map(medians).collect(),
@@ -85,6 +88,7 @@ pub fn overlay(sides: &[(String, Records)]) -> Across {
     let step = |(value, records): &(String, Records)| AcrossStep {
         value: value.clone(),
         rounds: records.len() as u64,
+        uneven: records.uneven(),
         left_out: records.side.left_out.clone(),
         caveats: records.side.caveats.clone(),
         groups: records.groups.iter().map(medians).collect(),
@@ -103,6 +107,7 @@ fn medians(group: &Group) -> AcrossGroup {
     let of = |measure: Measure| Some((measure, level(group, measure)?));
     AcrossGroup {
         conditions: group.conditions.clone(),
+        rounds: group.rounds.len() as u64,
         medians: Measure::ALL.into_iter().filter_map(of).collect(),
         histogram: group.histogram.clone(),
         beyond: group.beyond,
@@ -117,17 +122,7 @@ fn level(group: &Group, measure: Measure) -> Option<f64> {
 /// Compares two sides as one of so many comparisons, whose intervals are right together.
 fn one_of(comparisons: usize, a: &Records, b: &Records, least_ratio: f64) -> Versus {
     let order = order(a, b);
-    let candidates: Vec<Figures> = b.groups.iter().map(|group| group.conditions.clone()).collect();
-    let (mut pairs, mut alone): (Vec<(&Group, &Group)>, Vec<String>) = (Vec::new(), Vec::new());
-    for group in &a.groups {
-        let theirs = nearest_conditions(&group.conditions, &candidates);
-        match theirs.and_then(|theirs| b.groups.iter().find(|other| other.conditions == *theirs)) {
-            Some(other) => pairs.push((group, other)),
-            None => alone.push(name_of(&group.conditions)),
-        }
-    }
-    let left = b.groups.iter().filter(|group| !pairs.iter().any(|(_, other)| std::ptr::eq(*other, *group)));
-    alone.extend(left.map(|group| name_of(&group.conditions)));
+    let Matched { pairs, alone, ambiguous } = matched(&a.groups, &b.groups);
     let same_tools = a.tools() == b.tools();
     let tests: usize =
         pairs.iter().map(|(a, b)| Measure::ALL.into_iter().filter(|&m| is_judged(a, b, m, same_tools)).count()).sum();
@@ -137,8 +132,8 @@ fn one_of(comparisons: usize, a: &Records, b: &Records, least_ratio: f64) -> Ver
         pairs.iter().map(|(a, b)| [a, b].map(|group| group.conditions.loads.clone())).collect();
     Versus {
         schema: record::versus::VERSUS_SCHEMA.to_owned(),
-        a: a.side.clone(),
-        b: b.side.clone(),
+        a: a.to_side(),
+        b: b.to_side(),
         order,
         passes: passes(&a.side, &b.side),
         differs: if a.is_empty() || b.is_empty() { Vec::new() } else { side::differs(a, b) },
@@ -146,6 +141,7 @@ fn one_of(comparisons: usize, a: &Records, b: &Records, least_ratio: f64) -> Ver
         groups,
         pairs: pairs::compared(&a.pairs, &b.pairs, &loads),
         alone,
+        ambiguous,
         least_ratio,
         least_rounds: shift.least(),
         ..Versus::default()
@@ -221,6 +217,11 @@ fn is_beyond(group: &Group, measure: Measure) -> bool {
     group.rounds.iter().any(|round| round.value(measure) == Some(f64::INFINITY))
 }
 
+/// True if a round has a time before the deadline, which has no ratio. Shares are never negative.
+fn is_early(group: &Group, measure: Measure) -> bool {
+    group.rounds.iter().filter_map(|round| round.value(measure)).any(|value| value < -LEAST_NS)
+}
+
 /// True if threads of these roles measure the same time. That of an interrupt or of a thread of the kernel is a part of the
 /// time until a program runs.
 fn is_same_time(a: &str, b: &str) -> bool {
@@ -244,6 +245,9 @@ fn why_not(a: &Group, b: &Group, measure: Measure, same_tools: bool) -> String {
     }
     if is_beyond(a, measure) || is_beyond(b, measure) {
         return "some rounds have it beyond the last cell of their histogram".to_owned();
+    }
+    if is_early(a, measure) || is_early(b, measure) {
+        return "times before the deadline have no ratio".to_owned();
     }
     let is_percentile = !matches!(measure, Measure::Max | Measure::Jitter | Measure::Missed);
     if is_percentile && !same_tools && a.conditions.probe == "noise" {
@@ -284,8 +288,25 @@ fn compared(a: &Group, b: &Group, order: RoundOrder, same_tools: bool, shift: &m
         beyond_a: a.beyond,
         beyond_b: b.beyond,
         change: Change::of_all(&changes),
+        absent: Measure::ALL.into_iter().filter_map(|measure| Some((measure, why_absent(a, b, measure)?))).collect(),
         effects,
     }
+}
+
+/// Why a figure that a side has is not in the comparison.
+fn why_absent(a: &Group, b: &Group, measure: Measure) -> Option<String> {
+    let has = |group: &Group| group.rounds.iter().any(|round| round.value(measure).is_some());
+    if !has(a) && !has(b) {
+        return None;
+    }
+    let (name, group) = [("A", a), ("B", b)].into_iter().find(|(_, group)| level(group, measure).is_none())?;
+    Some(if has(group) {
+        format!("most rounds of {name} have it beyond the last cell of their histogram")
+    } else if side::percent(measure).is_some() && !group.histogram.is_empty() {
+        format!("{name} has too few samples for it")
+    } else {
+        format!("{name} does not contain it")
+    })
 }
 
 /// The effect on one figure; `None` if a side does not have it.
@@ -303,7 +324,7 @@ fn effect(
     let (a_level, b_level) = (level(a, measure)?, level(b, measure)?);
     let all_scaled =
         |group: &Group| -> Vec<f64> { values(group).into_iter().map(|value| scaled(measure, value)).collect() };
-    if is_beyond(a, measure) || is_beyond(b, measure) {
+    if [a, b].into_iter().any(|group| is_beyond(group, measure) || is_early(group, measure)) {
         let change = Change::NotComparable;
         return Some(MeasureEffect {
             a: a_level,
@@ -465,6 +486,67 @@ mod tests {
             (group.medians.contains_key(&Measure::P99), group.medians.contains_key(&Measure::P999)),
             (true, false)
         );
+    }
+
+    #[test]
+    fn an_absent_figure_has_a_reason() {
+        let absent = |a: &Records, b: &Records| versus(a, b, 0.2).groups[0].absent.clone();
+        let known = rounds("", &[0; 8]);
+        assert_eq!(absent(&known, &known), BTreeMap::new());
+        let mostly = absent(&known, &rounds("", &[50; 8]));
+        let beyond = "most rounds of B have it beyond the last cell of their histogram";
+        assert_eq!(mostly.get(&Measure::P999).map(String::as_str), Some(beyond));
+        let mut few = known.clone();
+        few.groups[0].rounds.iter_mut().for_each(|round| _ = round.values.remove(&Measure::P999));
+        assert_eq!(absent(&few, &known)[&Measure::P999], "A has too few samples for it");
+        few.groups[0].histogram = record::Histogram::default();
+        assert_eq!(absent(&few, &known)[&Measure::P999], "A does not contain it");
+    }
+
+    #[test]
+    fn times_before_the_deadline_have_no_ratio() {
+        let of = |max_ns: f64| {
+            let mut side = rounds("", &[0; 8]);
+            let rounds = side.groups[0].rounds.iter_mut();
+            rounds.for_each(|round| _ = round.values.insert(Measure::Max, max_ns));
+            side
+        };
+        let effect = |a: f64, b: f64| versus(&of(a), &of(b), 0.2).groups[0].effects[&Measure::Max].clone();
+        let reserves = effect(-380_000.5, -5_000.5);
+        assert_eq!(
+            (reserves.why_not.as_str(), reserves.change),
+            ("times before the deadline have no ratio", Change::NotComparable)
+        );
+        assert_eq!(effect(-900.5, 5_000.5).change, Change::Worse, "times within 1 us count as 1 us");
+    }
+
+    /// Files of several measurements in one side are compared by group, and the side says which record has which group.
+    #[test]
+    fn records_of_a_side_can_have_different_groups() {
+        let record = |probe: &str, phase: &str| {
+            let figures =
+                Figures { probe: probe.to_owned(), phase: phase.to_owned(), max_ns: Some(5_000), ..Figures::default() };
+            let published = record::Published { figures: vec![figures], ..record::Published::default() };
+            record::Record { published: Some(published), ..record::Record::default() }
+        };
+        let (timer, network) = (record("timer", "timer"), record("udp", "ping"));
+        let side = |records: [(&str, &record::Record); 2]| {
+            let mut side = Records::default();
+            records.into_iter().for_each(|(name, record)| side.add(name.to_owned(), record));
+            side
+        };
+        let a = side([("t1", &timer), ("n1", &network)]);
+        let b = side([("n2", &network), ("t2", &timer)]);
+        let found = versus(&a, &b, 0.2);
+        let groups: Vec<_> =
+            found.groups.iter().map(|of| (of.a.phase.as_str(), of.b.phase.as_str(), of.rounds_a)).collect();
+        assert_eq!(groups, [("timer", "timer", 1), ("ping", "ping", 1)]);
+        let uneven: Vec<_> = found.a.uneven.iter().map(|of| (of.group.as_str(), of.records.join(" "))).collect();
+        assert_eq!(uneven, [("timer", "t1".to_owned()), ("ping", "n1".to_owned())]);
+        let steps = across("kernel", &[("1".to_owned(), a), ("2".to_owned(), b)], 0.2).steps;
+        assert_eq!((steps[1].uneven.len(), steps[1].groups[0].rounds, steps[1].rounds), (2, 1, 2));
+        let even = side([("t1", &timer), ("t2", &timer)]);
+        assert!(versus(&even, &even, 0.2).a.uneven.is_empty());
     }
 
     /// Values of 1 us, 2 us and so on are counted as the ends of their cells.

@@ -37,6 +37,9 @@ pub struct Versus {
     pub pairs: Vec<VersusPair>,
     /// Groups of one side without a counterpart.
     pub alone: Vec<String>,
+    /// Groups that are not compared, because several of the other side are equally similar.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ambiguous: Vec<AmbiguousGroup>,
     /// The relative difference that the rounds should be able to show, e.g. 0.2.
     pub least_ratio: f64,
     /// The smallest number of rounds of each side that can show a difference.
@@ -82,6 +85,9 @@ pub struct AcrossStep {
     pub rounds: u64,
     /// Figures of each group of threads.
     pub groups: Vec<AcrossGroup>,
+    /// The groups that only some of the records have; empty if all records have the same groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uneven: Vec<UnevenGroup>,
     /// Records left out of the comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
@@ -98,6 +104,9 @@ pub struct AcrossStep {
 pub struct AcrossGroup {
     /// Its conditions.
     pub conditions: Figures,
+    /// Number of rounds.
+    #[serde(default)]
+    pub rounds: u64,
     /// Medians of the rounds, ns or a share.
     pub medians: BTreeMap<Measure, f64>,
     /// The samples with known values; empty if unknown.
@@ -111,8 +120,11 @@ pub struct AcrossGroup {
 /// One side.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
-    /// Its records, in the order in which they were given. Each is a round.
+    /// Its records, in the order in which they were given. Each is a round of the groups that it has.
     pub records: Vec<String>,
+    /// The groups that only some of the records have; empty if all records have the same groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uneven: Vec<UnevenGroup>,
     /// Number of records whose verdict is PASS.
     pub passed: u64,
     /// Number of records with a verdict of PASS or FAIL.
@@ -125,6 +137,26 @@ pub struct Side {
     /// The caveats of imported records, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<Caveat>,
+}
+
+/// A group of threads that only some records of a side have.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct UnevenGroup {
+    /// Its name: phase, role, policy and period.
+    pub group: String,
+    /// The records that have it.
+    pub records: Vec<String>,
+}
+
+/// A group of threads with several counterparts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct AmbiguousGroup {
+    /// Its name: phase, role, policy and period.
+    pub group: String,
+    /// True if it is a group of the second side.
+    pub is_of_b: bool,
+    /// The equally similar groups of the other side.
+    pub similar: Vec<String>,
 }
 
 /// A record left out of the comparison.
@@ -191,6 +223,9 @@ pub struct VersusGroup {
     pub differs: Vec<Differs>,
     /// The effect on each figure that both sides have.
     pub effects: BTreeMap<Measure, MeasureEffect>,
+    /// Why a figure is absent although a side has it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub absent: BTreeMap<Measure, String>,
     /// Ratios of percentiles, from low to high ones. Each interval alone is right in 95 % of cases.
     pub percentiles: Vec<PercentileRatio>,
     /// The samples of the first side with known values; empty if unknown.

@@ -1,16 +1,16 @@
 //! Comparisons of two sides, as text for terminal, page and exports.
 
+mod notes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::format_ns;
 use record::{
-    Histogram, Versus, counted,
-    versus::{
-        Across, AcrossGroup, AcrossStep, Change, Differs, LeftOut, Measure, MeasureEffect, RoundOrder, Side,
-        VersusGroup, VersusPair,
-    },
+    Figures, Histogram, Versus, counted,
+    versus::{Across, AcrossGroup, AcrossStep, Change, Differs, Measure, MeasureEffect, Side, VersusGroup, VersusPair},
 };
 
+pub(crate) use self::notes::{across_notes, notes};
 use crate::{
     compare::{self, JitterTable},
     style::Ink,
@@ -49,9 +49,7 @@ pub(crate) fn answer(versus: &Versus) -> Answer {
         Change::Better => format!("B is more punctual than A: {}.", better()),
         Change::Worse => format!("B is less punctual than A: {}.", worse()),
         Change::Mixed => format!("B is better in {}, and worse in {}.", better(), worse()),
-        Change::NoDifference => {
-            format!("{} of A and {} of B show no difference.", rounds(&versus.a), rounds(&versus.b))
-        }
+        Change::NoDifference => format!("{} show no difference.", rounds_of_both(versus)),
         Change::TooFewRounds if is_single_publication(&versus.a) || is_single_publication(&versus.b) => {
             format!(
                 "Published figures, and one file of another tool, are a single round, which cannot show a difference: at least {} files \
@@ -60,9 +58,8 @@ pub(crate) fn answer(versus: &Versus) -> Answer {
             )
         }
         Change::TooFewRounds => format!(
-            "{} of A and {} of B cannot show a difference: two runs of one machine differ, too. At least {} of each are needed.",
-            rounds(&versus.a),
-            rounds(&versus.b),
+            "{} cannot show a difference: two runs of one machine differ, too. At least {} of each are needed.",
+            rounds_of_both(versus),
             versus.least_rounds
         ),
         Change::NotComparable => {
@@ -72,6 +69,9 @@ pub(crate) fn answer(versus: &Versus) -> Answer {
                         "{name} has no round: all of its {} are left out.",
                         counted(side.left_out.len() as u64, "record")
                     )
+                }
+                None if versus.groups.is_empty() && !versus.ambiguous.is_empty() => {
+                    "several groups of threads of one side are equally similar to one of the other.".to_owned()
                 }
                 None if versus.groups.iter().all(|group| group.effects.is_empty()) => {
                     "A and B have no figure in common.".to_owned()
@@ -91,8 +91,20 @@ fn is_single_publication(side: &Side) -> bool {
     side.is_published && side.records.len() == 1
 }
 
-fn rounds(side: &Side) -> String {
-    counted(side.records.len() as u64, "round")
+/// The number of rounds, or of records if not all have the same groups.
+pub(crate) fn rounds(side: &Side) -> String {
+    let number = side.records.len() as u64;
+    match side.uneven.is_empty() {
+        true => counted(number, "round"),
+        false => format!("{} with different groups", counted(number, "record")),
+    }
+}
+
+/// The rounds of the group that the answer is about.
+fn rounds_of_both(versus: &Versus) -> String {
+    let group = versus.groups.get(decisive(versus));
+    let [a, b] = group.map_or([0; 2], |group| [group.rounds_a, group.rounds_b]);
+    format!("{} of A and {} of B", counted(a, "round"), counted(b, "round"))
 }
 
 /// The size of an effect. A difference of shares has no ratio, so it comes after the times.
@@ -127,76 +139,11 @@ fn list(versus: &Versus, wanted: Change) -> String {
     /// Figures in the sentence.
     const FIGURES: usize = 2;
     let Some((index, found)) = largest(versus, wanted) else { return String::new() };
-    let group = &versus.groups[index];
-    let place = if versus.groups.len() > 1 { format!(" ({})", compare::name(&group.a)) } else { String::new() };
+    let place = if versus.groups.len() > 1 { format!(" ({})", names(versus)[index]) } else { String::new() };
     let one = |(measure, effect): &(Measure, MeasureEffect)| {
         format!("{} {} ({})", measure.name(), ratio(*measure, effect.estimate), interval(*measure, effect))
     };
     found.iter().take(FIGURES).map(one).collect::<Vec<_>>().join(", ") + &place
-}
-
-/// What the reader should know about the judgement; one sentence each.
-pub(crate) fn notes(versus: &Versus) -> Vec<String> {
-    let is_judged = !matches!(versus.change, Change::TooFewRounds | Change::NotComparable);
-    [
-        (versus.order == RoundOrder::OneAfterTheOther && is_judged).then(|| {
-            "All rounds of one side came before those of the other, so a drift of the machine may look like a difference. Only \
-             differences well beyond the drift within a side are judged; alternate the sides to see smaller ones."
-                .to_owned()
-        }),
-        (versus.order == RoundOrder::Untimed && is_judged).then(|| {
-            "Some files do not say when they were measured, so a drift of the machine may look like a difference. Only differences \
-             well beyond the drift within a side, in the order of its files, are judged; alternate the sides and use files with \
-             dates, such as those of cyclictest --json, to see smaller ones."
-                .to_owned()
-        }),
-        (versus.order == RoundOrder::Alternating && is_judged).then(|| {
-            "The sides alternate, so each round of B is compared with its neighbour of A: B / A is the median of the means of two \
-             such ratios, which a few bad rounds change more than A and B."
-                .to_owned()
-        }),
-        needed(versus),
-        versus.passes.map(|passes| {
-            let [estimate, low, high] =
-                [passes.estimate, passes.low, passes.high].map(|share| format!("{:+.0} %", share * 100.0));
-            format!("Share of PASS, B minus A: {estimate} ({low} to {high}).")
-        }),
-    ]
-    .into_iter()
-    .flatten()
-    .chain(doubts(&[("A", &versus.a), ("B", &versus.b)]))
-    .collect()
-}
-
-/// The records that are left out, and the caveats of imported ones, one sentence each: first what all sides share.
-fn doubts(sides: &[(&str, &Side)]) -> Vec<String> {
-    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
-    for (name, side) in sides {
-        for sentence in left_out(&side.left_out).into_iter().chain(compare::caveats(&side.caveats)) {
-            match all.iter_mut().find(|(known, _)| *known == sentence) {
-                Some((_, names)) => names.push(name),
-                None => all.push((sentence, vec![name])),
-            }
-        }
-    }
-    all.into_iter().map(|(sentence, names)| format!("{}: {sentence}", names.join(" and "))).collect()
-}
-
-/// The records left out, by their reason.
-fn left_out(all: &[LeftOut]) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for LeftOut { record, why } in all {
-        match reasons.iter_mut().find(|(reason, _)| reason == why) {
-            Some((_, records)) => records.push(record),
-            None => reasons.push((why, vec![record])),
-        }
-    }
-    let sentence = |(why, records): (&str, Vec<&str>)| match &records[..] {
-        [only] => format!("{only} is left out, because {why}."),
-        [first, ..] => format!("{} records are left out, e.g. {first}, because {why}.", records.len()),
-        [] => String::new(),
-    };
-    reasons.into_iter().map(sentence).collect()
 }
 
 /// True for records that are shown together without a comparison.
@@ -213,47 +160,11 @@ pub(crate) fn across_lead(across: &Across) -> &'static str {
      comparisons together are right in 95 % of cases. Other conditions may differ, too: compare two of them with --full."
 }
 
-/// The same across the values of a condition.
-pub(crate) fn across_notes(across: &Across) -> Vec<String> {
-    let sides: Vec<(&str, Side)> = across
-        .steps
-        .iter()
-        .map(|step| {
-            let AcrossStep { left_out, caveats, .. } = step.clone();
-            (step.value.as_str(), Side { left_out, caveats, ..Side::default() })
-        })
-        .collect();
-    doubts(&sides.iter().map(|(name, side)| (*name, side)).collect::<Vec<_>>())
-}
-
-/// How many rounds would show the difference that the user asks for.
-fn needed(versus: &Versus) -> Option<String> {
-    if versus.change != Change::NoDifference {
-        return None;
-    }
-    let percent = (versus.least_ratio * 100.0).round();
-    let largest = |measure: Measure| {
-        let of_groups = || {
-            versus
-                .groups
-                .iter()
-                .filter_map(|group| group.effects.get(&measure))
-                .filter(|effect| effect.why_not.is_empty())
-        };
-        let is_known = of_groups().next().is_some() && of_groups().all(|effect| effect.rounds_needed.is_some());
-        is_known.then(|| of_groups().filter_map(|effect| effect.rounds_needed).max()).flatten()
-    };
-    let times = Measure::ALL.into_iter().filter(|&measure| measure != Measure::Missed);
-    let known: Vec<String> =
-        times.filter_map(|measure| Some(format!("{} {}", largest(measure)?, measure.name()))).collect();
-    Some(match known.is_empty() {
-        true => {
-            format!("These rounds vary so much that more than 200 of each side are needed to see {percent} % more.")
-        }
-        false => {
-            format!("Rounds of each side that show {percent} % more, if they vary as these did: {}.", known.join(", "))
-        }
-    })
+/// The compared values: each with the one before it, and the last one with the first.
+fn compared(across: &Across) -> impl Iterator<Item = (&AcrossStep, &AcrossStep, &Versus)> {
+    let pairs = across.steps.windows(2).filter_map(|pair| Some((&pair[0], &pair[1], pair[1].versus.as_deref()?)));
+    let ends = across.steps.first().zip(across.steps.last()).zip(across.overall.as_deref());
+    pairs.chain(ends.map(|((first, last), versus)| (first, last, versus)))
 }
 
 /// The samples of a curve.
@@ -300,7 +211,7 @@ pub(crate) fn across(across: &Across) -> Vec<AcrossTable<'_>> {
     }
     let mut names: Vec<String> = Vec::new();
     for group in across.steps.iter().flat_map(|step| &step.groups) {
-        let name = compare::name(&group.conditions);
+        let name = name_across(across, &group.conditions);
         if !names.contains(&name) {
             names.push(name);
         }
@@ -308,14 +219,22 @@ pub(crate) fn across(across: &Across) -> Vec<AcrossTable<'_>> {
     names.into_iter().map(|name| across_table(across, name)).collect()
 }
 
-fn across_table<'of>(across: &'of Across, name: String) -> AcrossTable<'of> {
-    let is_group = |group: &&AcrossGroup| compare::name(&group.conditions) == name;
+/// The name of a group, with policy and period if a value has several groups of one name.
+pub(crate) fn name_across(across: &Across, conditions: &Figures) -> String {
+    let name = compare::name(conditions);
+    let of_step =
+        |step: &AcrossStep| step.groups.iter().filter(|group| compare::name(&group.conditions) == name).count();
+    if across.steps.iter().any(|step| of_step(step) > 1) { full_name(conditions) } else { name }
+}
+
+fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
+    let is_group = |group: &&AcrossGroup| name_across(across, &group.conditions) == name;
     let group = |step: &AcrossStep| step.groups.iter().find(is_group).cloned();
-    let samples = |step: &'of AcrossStep| {
+    let curves = across.steps.iter().filter_map(|step| {
         let group = step.groups.iter().find(is_group)?;
         Some((step.value.clone(), Samples::of(&group.histogram, group.beyond)?))
-    };
-    let curves = across.steps.iter().filter_map(samples).collect();
+    });
+    let curves = curves.collect();
     let has = |measure: &Measure| {
         across.steps.iter().any(|step| group(step).is_some_and(|group| group.medians.contains_key(measure)))
     };
@@ -324,7 +243,8 @@ fn across_table<'of>(across: &'of Across, name: String) -> AcrossTable<'of> {
         let medians = group(step).map(|group| group.medians).unwrap_or_default();
         let cells = measures.iter().map(|measure| median_cell(&medians, *measure));
         let compared = step.versus.iter().flat_map(|versus| &versus.groups);
-        let change = compared.into_iter().find(|compared| compare::name(&compared.b) == name).map(|group| group.change);
+        let is_group = |compared: &&VersusGroup| name_across(across, &compared.b) == name;
+        let change = compared.into_iter().find(is_group).map(|group| group.change);
         let (result, ink) = match change {
             None => ("", Ink::Plain),
             Some(Change::Better) => ("better", Ink::Good),
@@ -334,7 +254,8 @@ fn across_table<'of>(across: &'of Across, name: String) -> AcrossTable<'of> {
             Some(Change::TooFewRounds) => ("too few rounds", Ink::Quiet),
             Some(Change::NotComparable) => ("not comparable", Ink::Quiet),
         };
-        let first = [step.value.clone(), step.rounds.to_string()];
+        let rounds = group(step).map_or(0, |group| group.rounds);
+        let first = [step.value.clone(), rounds.to_string()];
         (first.into_iter().chain(cells).chain([result.to_owned()]).collect(), ink)
     };
     let names = measures.iter().map(|measure| measure.name().to_owned());
@@ -415,19 +336,13 @@ pub(crate) fn answers(across: &Across) -> Vec<String> {
 
 /// True if the rounds of any two values could show a change.
 pub(crate) fn is_any_judged(across: &Across) -> bool {
-    let compared = across.steps.iter().filter_map(|step| step.versus.as_ref()).chain(&across.overall);
-    compared.map(|versus| versus.change).any(|change| !matches!(change, Change::TooFewRounds | Change::NotComparable))
+    compared(across).any(|(.., versus)| !matches!(versus.change, Change::TooFewRounds | Change::NotComparable))
 }
 
 /// The changes in one sentence each.
 pub(crate) fn changes(across: &Across) -> Vec<(String, Ink)> {
-    let pairs = across.steps.windows(2).filter_map(|pair| Some((&pair[0], &pair[1], pair[1].versus.as_deref()?)));
-    let ends = across.steps.first().zip(across.steps.last()).zip(across.overall.as_deref());
-    let overall = ends.map(|((first, last), versus)| (first, last, versus));
-    let judged = pairs
-        .chain(overall)
-        .filter(|(.., versus)| matches!(versus.change, Change::Better | Change::Worse | Change::Mixed));
-    judged
+    compared(across)
+        .filter(|(.., versus)| matches!(versus.change, Change::Better | Change::Worse | Change::Mixed))
         .map(|(before, after, versus)| {
             let answer = answer(versus);
             let sentence = answer.sentence.replacen("B is", &format!("{} is", after.value), 1);
@@ -493,12 +408,12 @@ pub(crate) fn rows(group: &VersusGroup) -> Vec<Row> {
             measure.name().to_owned(),
             value(effect.a),
             value(effect.b),
-            if measure == Measure::Missed && is_mostly_none(effect) {
+            if measure == Measure::Missed && is_mostly_none(effect) || is_early(effect) {
                 "-".to_owned()
             } else {
                 ratio(measure, effect.estimate)
             },
-            interval(measure, effect),
+            if is_early(effect) { "-".to_owned() } else { interval(measure, effect) },
             result.to_owned(),
         ];
         Row { cells, ink }
@@ -509,7 +424,7 @@ pub(crate) fn rows(group: &VersusGroup) -> Vec<Row> {
 /// Remarks on the figures of a group: which are not judged and why, and which have times that count as longer ones.
 pub(crate) fn remarks(group: &VersusGroup) -> Vec<String> {
     let is_raised = |(measure, effect): &(&Measure, &MeasureEffect)| {
-        **measure != Measure::Missed && effect.a.min(effect.b) < analysis::versus::LEAST_NS
+        **measure != Measure::Missed && !is_early(effect) && effect.a.min(effect.b) < analysis::versus::LEAST_NS
     };
     let raised: Vec<&str> = group.effects.iter().filter(is_raised).map(|(measure, _)| measure.name()).collect();
     let raised =
@@ -518,7 +433,15 @@ pub(crate) fn remarks(group: &VersusGroup) -> Vec<String> {
         "missed: 0 in most rounds of both sides, so B / A is left out; the interval contains the other rounds."
             .to_owned()
     });
-    not_judged(group).into_iter().chain(raised).chain(none_in_most).collect()
+    let not_judged = group.effects.iter().filter(|(_, effect)| !effect.why_not.is_empty());
+    let not_judged = by_reason("Not judged", not_judged.map(|(measure, effect)| (*measure, effect.why_not.as_str())));
+    let absent = by_reason("Absent", group.absent.iter().map(|(measure, why)| (*measure, why.as_str())));
+    not_judged.into_iter().chain(absent).chain(raised).chain(none_in_most).collect()
+}
+
+/// True for a time before the deadline, which has no ratio.
+fn is_early(effect: &MeasureEffect) -> bool {
+    effect.a.min(effect.b) < -analysis::versus::LEAST_NS
 }
 
 /// True if the median rounds of both sides missed nothing, and no difference is shown, although some rounds missed something.
@@ -528,26 +451,39 @@ fn is_mostly_none(missed: &MeasureEffect) -> bool {
     !is_shown && missed.a == 0.0 && missed.b == 0.0 && ends.into_iter().flatten().any(|end| end != 0.0)
 }
 
-/// Reasons why figures of a group are not judged, each once.
-fn not_judged(group: &VersusGroup) -> Vec<String> {
-    let list = |names: Vec<&str>| match names.split_last() {
+/// Figures by their reason, a sentence for each reason: `Absent: p99.9 and p99.99, because ...`.
+fn by_reason<'a>(what: &str, figures: impl Iterator<Item = (Measure, &'a str)>) -> Vec<String> {
+    let list = |names: &[&str]| match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         _ => names.concat(),
     };
-    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for (measure, effect) in group.effects.iter().filter(|(_, effect)| !effect.why_not.is_empty()) {
-        match reasons.iter_mut().find(|(reason, _)| *reason == effect.why_not) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (measure, reason) in figures {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, names)) => names.push(measure.name()),
-            None => reasons.push((effect.why_not.clone(), vec![measure.name()])),
+            None => reasons.push((reason, vec![measure.name()])),
         }
     }
-    reasons.into_iter().map(|(reason, names)| format!("Not judged: {}, because {reason}.", list(names))).collect()
+    reasons.into_iter().map(|(reason, names)| format!("{what}: {}, because {reason}.", list(&names))).collect()
 }
 
-/// The name of a group: that of both sides if they differ.
-pub(crate) fn name(group: &VersusGroup) -> String {
-    let (a, b) = (compare::name(&group.a), compare::name(&group.b));
-    if a == b { a } else { format!("{a} / {b}") }
+/// The names of the groups: those of both sides if they differ, and policy and period if several have one name.
+pub(crate) fn names(versus: &Versus) -> Vec<String> {
+    let of_both = |group: &VersusGroup, name: &dyn Fn(&Figures) -> String| {
+        let (a, b) = (name(&group.a), name(&group.b));
+        if a == b { a } else { format!("{a} / {b}") }
+    };
+    let short: Vec<String> = versus.groups.iter().map(|group| of_both(group, &compare::name)).collect();
+    let is_unique = |name: &String| short.iter().filter(|other| *other == name).count() == 1;
+    let each = versus.groups.iter().zip(&short);
+    each.map(|(group, name)| if is_unique(name) { name.clone() } else { of_both(group, &full_name) }).collect()
+}
+
+/// The name of a group with its policy and period.
+fn full_name(conditions: &Figures) -> String {
+    let period = conditions.period_ns.map(analysis::format_unsigned_ns).unwrap_or_default();
+    let parts = [compare::name(conditions), conditions.policy.clone(), period];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// The records of a side in a few words, and its verdicts.
@@ -605,15 +541,15 @@ fn difference(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn effect(estimate: f64, change: Change) -> MeasureEffect {
+    pub(super) fn effect(estimate: f64, change: Change) -> MeasureEffect {
         let (low, high) = (Some(estimate * 0.9), Some(estimate * 1.1));
         MeasureEffect { a: 1e4, b: 1e4 * estimate, estimate, low, high, change, ..MeasureEffect::default() }
     }
 
-    fn versus(effects: &[(Measure, MeasureEffect)]) -> Versus {
+    pub(super) fn versus(effects: &[(Measure, MeasureEffect)]) -> Versus {
         let effects: BTreeMap<_, _> = effects.iter().cloned().collect();
         let change = Change::of_all(&effects.values().map(|effect| effect.change).collect::<Vec<_>>());
-        let group = VersusGroup { effects, change, ..VersusGroup::default() };
+        let group = VersusGroup { effects, change, rounds_a: 6, rounds_b: 6, ..VersusGroup::default() };
         let records = vec!["a".to_owned(); 6];
         let side = Side { records, ..Side::default() };
         Versus { change, groups: vec![group], a: side.clone(), b: side, least_ratio: 0.2, ..Versus::default() }
@@ -673,6 +609,7 @@ mod tests {
             change: Change::TooFewRounds,
             a: side(records),
             b: side(6),
+            groups: vec![VersusGroup { rounds_a: records as u64, rounds_b: 6, ..VersusGroup::default() }],
             least_rounds: 5,
             ..Versus::default()
         };
@@ -709,10 +646,39 @@ mod tests {
     }
 
     #[test]
-    fn without_a_difference_it_says_how_many_rounds_show_one() {
-        let known = MeasureEffect { rounds_needed: Some(22), ..effect(1.0, Change::NoDifference) };
-        let none = versus(&[(Measure::P99, known), (Measure::Max, effect(1.0, Change::NoDifference))]);
-        assert_eq!(answer(&none).sentence, "6 rounds of A and 6 rounds of B show no difference.");
-        assert_eq!(notes(&none), ["Rounds of each side that show 20 % more, if they vary as these did: 22 p99."]);
+    fn groups_of_one_name_have_their_policy() {
+        let mut of = versus(&[]);
+        of.groups.push(of.groups[0].clone());
+        for (group, policy) in of.groups.iter_mut().zip(["fifo:90", "other"]) {
+            for conditions in [&mut group.a, &mut group.b] {
+                (conditions.phase, conditions.policy) = ("x".to_owned(), policy.to_owned());
+            }
+        }
+        assert_eq!(names(&of), ["x, fifo:90", "x, other"]);
+        let group = |of: &VersusGroup| AcrossGroup { conditions: of.a.clone(), rounds: 3, ..AcrossGroup::default() };
+        let step = AcrossStep {
+            groups: of.groups.iter().map(group).collect(),
+            versus: Some(Box::default()),
+            ..AcrossStep::default()
+        };
+        let of_steps = Across { steps: vec![step], ..Across::default() };
+        let tables: Vec<(String, String)> =
+            across(&of_steps).into_iter().map(|table| (table.name, table.rows[0].0[1].clone())).collect();
+        let expected = ["x, fifo:90", "x, other"].map(|name| (name.to_owned(), "3".to_owned()));
+        assert_eq!(tables, expected);
+    }
+
+    #[test]
+    fn absent_figures_and_times_before_the_deadline_have_a_reason() {
+        let early =
+            MeasureEffect { a: -4e5, b: -5e3, why_not: "early".to_owned(), ..effect(1.0, Change::NotComparable) };
+        let mut of = versus(&[(Measure::Max, early)]);
+        of.groups[0].absent =
+            [(Measure::P99, "A lacks it".to_owned()), (Measure::P999, "A lacks it".to_owned())].into();
+        assert_eq!(
+            remarks(&of.groups[0]),
+            ["Not judged: max, because early.", "Absent: p99 and p99.9, because A lacks it."]
+        );
+        assert_eq!(rows(&of.groups[0])[0].cells[3..5], ["-", "-"]);
     }
 }

@@ -19,10 +19,9 @@ pub(super) fn nearest<'a>(ours: &Figures, candidates: &'a [Figures]) -> Option<&
     candidates.iter().filter(|theirs| comparable(ours, theirs)).min_by_key(|theirs| distance(ours, theirs))
 }
 
-/// The nearest of these conditions of the same kind of probe; the first of several at the same distance.
-pub fn nearest_conditions<'a>(ours: &Figures, candidates: &'a [Figures]) -> Option<&'a Figures> {
-    let same_kind = candidates.iter().filter(|theirs| kind(&ours.probe) == kind(&theirs.probe));
-    same_kind.min_by_key(|theirs| distance(ours, theirs))
+/// The distance of the conditions of two groups; `None` if they are of different kinds of probes.
+pub fn distance_of_conditions(ours: &Figures, theirs: &Figures) -> Option<Distance> {
+    (kind(&ours.probe) == kind(&theirs.probe)).then(|| distance(ours, theirs))
 }
 
 fn comparable(ours: &Figures, theirs: &Figures) -> bool {
@@ -41,8 +40,10 @@ fn kind(probe: &str) -> &str {
     if WAKE_UP_PROBES.contains(&probe) { record::TIMER } else { probe }
 }
 
-/// The distance of the conditions, the most important one first.
-fn distance(ours: &Figures, theirs: &Figures) -> (u8, u64, bool, u8, u8, u64) {
+/// The distances of conditions, the most important one first.
+pub type Distance = (u8, u64, bool, u8, u8, u64, u8);
+
+fn distance(ours: &Figures, theirs: &Figures) -> Distance {
     (
         roles(&ours.role, &theirs.role),
         loads(ours.loads.as_deref(), theirs.loads.as_deref()),
@@ -50,6 +51,7 @@ fn distance(ours: &Figures, theirs: &Figures) -> (u8, u64, bool, u8, u8, u64) {
         flags(ours.isolated, theirs.isolated),
         flags(ours.together, theirs.together),
         periods(ours.period_ns, theirs.period_ns),
+        policies(&ours.policy, &theirs.policy),
     )
 }
 
@@ -96,9 +98,18 @@ fn flags(ours: Option<bool>, theirs: Option<bool>) -> u8 {
     }
 }
 
+fn policies(ours: &str, theirs: &str) -> u8 {
+    match (ours, theirs) {
+        _ if ours == theirs => 0,
+        ("", _) | (_, "") => 1,
+        _ => 2,
+    }
+}
+
 /// The distance of periods: the logarithm of their ratio in millionths.
 fn periods(ours: Option<u64>, theirs: Option<u64>) -> u64 {
     match (ours, theirs) {
+        (None, None) => 0,
         (Some(ours), Some(theirs)) => to_u64((ours as f64 / theirs as f64).ln().abs() * 1e6),
         _ => u64::MAX,
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use record::{
     Figures, Histogram, IMPORTED, Outcome, Record,
-    versus::{Differs, LeftOut, Measure, Side},
+    versus::{Differs, LeftOut, Measure, Side, UnevenGroup},
 };
 
 use super::pairs::{self, Pair};
@@ -53,6 +53,8 @@ pub struct Group {
 #[derive(Debug, Clone, Default)]
 pub struct Round {
     pub(super) started_at: String,
+    /// Name of the record.
+    pub(super) record: String,
     /// Number of samples; `None` if unknown.
     pub samples: Option<u64>,
     pub values: BTreeMap<Measure, f64>,
@@ -76,7 +78,7 @@ impl Records {
                 self.side.caveats.push(caveat);
             }
         }
-        self.side.records.push(name);
+        self.side.records.push(name.clone());
         let outcome = record.verdict.as_ref().map(|verdict| verdict.outcome);
         self.side.passed += u64::from(outcome == Some(Outcome::Pass));
         self.side.judged += u64::from(matches!(outcome, Some(Outcome::Pass | Outcome::Fail)));
@@ -88,7 +90,7 @@ impl Records {
         }
         pairs::add(&mut self.pairs, record);
         for measured in compare::groups(record) {
-            let (conditions, round) = (of_conditions(&measured.figures), Round::of(&measured, record));
+            let (conditions, round) = (of_conditions(&measured.figures), Round::of(&measured, &name, record));
             let group = match self.groups.iter_mut().find(|group| group.conditions == conditions) {
                 Some(group) => group,
                 None => {
@@ -115,6 +117,22 @@ impl Records {
     pub(super) fn tools(&self) -> BTreeSet<&str> {
         let tools = self.conditions.get("tool").into_iter().flatten();
         tools.map(|tool| tool.split(' ').next().unwrap_or_default()).collect()
+    }
+
+    /// The side for the document.
+    pub(super) fn to_side(&self) -> Side {
+        Side { uneven: self.uneven(), ..self.side.clone() }
+    }
+
+    /// The groups that only some of the records have, with these records in their order.
+    pub(super) fn uneven(&self) -> Vec<UnevenGroup> {
+        let of = |group: &Group| {
+            let has = |name: &&String| group.rounds.iter().any(|round| round.record == **name);
+            let records: Vec<String> = self.side.records.iter().filter(has).cloned().collect();
+            let is_uneven = records.len() < self.side.records.len();
+            is_uneven.then(|| UnevenGroup { group: full_name(&group.conditions), records })
+        };
+        self.groups.iter().filter_map(of).collect()
     }
 
     /// Number of records.
@@ -169,7 +187,7 @@ impl Group {
 }
 
 impl Round {
-    fn of(measured: &compare::Group, record: &Record) -> Self {
+    fn of(measured: &compare::Group, name: &str, record: &Record) -> Self {
         let compare::Group { figures, histogram, beyond, lost } = measured;
         let total = histogram.total().saturating_add(*beyond);
         let most_ns = figures.max_ns.unwrap_or(i64::MAX);
@@ -190,6 +208,7 @@ impl Round {
         ];
         Self {
             started_at: in_order(&record.started_at),
+            record: name.to_owned(),
             samples: figures.samples,
             values: values.into_iter().filter_map(|(measure, value)| Some((measure, value?))).collect(),
             percentiles: PERCENTILES.map(percentile),
@@ -210,7 +229,7 @@ impl Round {
 }
 
 /// The percentile that a figure is; `None` for the others.
-fn percent(measure: Measure) -> Option<f64> {
+pub fn percent(measure: Measure) -> Option<f64> {
     match measure {
         Measure::Median => Some(50.0),
         Measure::P99 => Some(99.0),
@@ -238,6 +257,13 @@ fn of_conditions(figures: &Figures) -> Figures {
         period_ns: figures.period_ns,
         ..Figures::default()
     }
+}
+
+/// The name of a group with the conditions that distinguish it from others of this name.
+pub fn full_name(conditions: &Figures) -> String {
+    let period = conditions.period_ns.map(format_unsigned_ns).unwrap_or_default();
+    let parts = [compare::name_of(conditions), conditions.policy.clone(), period];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// A time in UTC, or a local one without a zone, with nine digits of its second. Its order as text is that of time: RFC 3339

@@ -211,6 +211,35 @@ fn files_of_other_tools_are_rounds() {
     assert_eq!((versus.change, versus.groups[0].rounds_a), (Change::NoDifference, 6));
 }
 
+/// A file of a timer and one of a network on each side, in another order.
+#[test]
+fn files_of_two_measurements_on_a_side_are_named() {
+    let scratch = Scratch::new();
+    let network = |name: &str, max: &str| {
+        let text = format!(
+            "sockperf: == version #3.7 ==\n[ 0] IP = 127.0.0.1 PORT = 1 # UDP\nsockperf: ========= Printing statistics for Server No: \
+             0\nsockperf: Summary: Round trip is 6.9 usec\nsockperf: Total 500 observations; each\nsockperf: ---> <MAX> observation = \
+             {max}\nsockperf: ---> percentile 50.000 = 6.7\nsockperf: ---> <MIN> observation = 6.6\n"
+        );
+        fs::write(scratch.path().join(name), text).unwrap();
+    };
+    rows(&scratch, "t1.txt", 1);
+    rows(&scratch, "t2.txt", 2);
+    network("n1.txt", "80.5");
+    network("n2.txt", "90.5");
+    let run = scratch.run("compare t1.txt n1.txt -- n2.txt t2.txt --export t.md");
+    let text = run.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("1 round of A and 1 round of B cannot show a difference"), "{text}");
+    assert!(text.contains("A 2 records with different groups: t1.txt to n1.txt"), "{text}");
+    let note = "A: its records have different groups of threads, which are compared separately: thread-0 is in t1.txt; sockperf is \
+                in n1.txt.";
+    assert!(text.contains(note), "{text}");
+    assert!(fs::read_to_string(scratch.path().join("t.md")).unwrap().contains("sockperf is in n2.txt"));
+    let versus = document(&scratch.run("compare t1.txt n1.txt -- n2.txt t2.txt --json").stdout());
+    let phases: Vec<_> = versus.groups.iter().map(|group| (group.a.phase.as_str(), group.b.phase.as_str())).collect();
+    assert_eq!(phases, [("thread-0", "thread-0"), ("sockperf", "sockperf")]);
+}
+
 #[test]
 fn tables_are_written_for_papers_and_comments() {
     let scratch = Scratch::new();
@@ -339,6 +368,8 @@ fn kernels_are_compared_in_the_order_of_their_versions() {
     assert_eq!(status(&run), 2, "{}", run.stderr());
     let text = run.stdout();
     assert!(text.contains("6.12.0 is less punctual than 6.1.0: "), "{text}");
+    let same = scratch.run("compare --across kernel a").stderr();
+    assert!(same.contains("all records have the same kernel (6.1.0)"), "{same}");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("  6.")).collect();
     assert!(rows[0].starts_with("  6.1.0") && rows[1].starts_with("  6.12.0") && rows[1].contains("worse"), "{text}");
     let document: serde_json::Value =

@@ -10,9 +10,8 @@ use record::{
 };
 
 use super::markdown::{cell, prose};
-use crate::{
-    compare,
-    versus::{AcrossTable, HEADINGS, across, across_notes, answer, answers, name, notes, remarks, rows, side},
+use crate::versus::{
+    AcrossTable, HEADINGS, across, across_notes, answer, answers, name_across, names, notes, remarks, rows, side,
 };
 
 /// A Markdown comment: the answer, and a table for each group.
@@ -20,9 +19,9 @@ pub(super) fn markdown(versus: &Versus) -> String {
     let of = answer(versus);
     let mut out = format!("**{}** {}\n\n", of.word, prose(&of.sentence));
     let _ = writeln!(out, "- A: {}\n- B: {}", prose(&side(&versus.a)), prose(&side(&versus.b)));
-    for group in &versus.groups {
+    for (group, name) in versus.groups.iter().zip(names(versus)) {
         let rows: Vec<Vec<String>> = rows(group).into_iter().map(|row| row.cells.into()).collect();
-        markdown_table(&mut out, &name(group), &HEADINGS, &rows);
+        markdown_table(&mut out, &name, &HEADINGS, &rows);
         for remark in remarks(group) {
             let _ = write!(out, "\n{}\n", prose(&remark));
         }
@@ -64,9 +63,9 @@ fn markdown_table<T: AsRef<str>>(out: &mut String, name: &str, headings: &[T], r
 pub(super) fn latex(versus: &Versus) -> String {
     let mut out = String::from("% Needs \\usepackage{booktabs}.\n");
     let _ = writeln!(out, "% A: {}\n% B: {}", one_line(&side(&versus.a)), one_line(&side(&versus.b)));
-    for group in &versus.groups {
+    for (group, name) in versus.groups.iter().zip(names(versus)) {
         let rows: Vec<Vec<String>> = rows(group).into_iter().map(|row| row.cells.into()).collect();
-        latex_table(&mut out, &name(group), &HEADINGS, &rows);
+        latex_table(&mut out, &name, &HEADINGS, &rows);
         for remark in remarks(group) {
             let _ = writeln!(out, "% {}", one_line(&remark));
         }
@@ -133,13 +132,13 @@ fn in_latex(text: &str) -> String {
 /// A row a figure: ns, and shares from 0 to 1.
 pub(super) fn csv(versus: &Versus) -> String {
     let mut out = String::from("group,figure,a,b,effect,low,high,result,rounds_a,rounds_b,rounds_needed\n");
-    for group in &versus.groups {
+    for (group, name) in versus.groups.iter().zip(names(versus)) {
         for (measure, of_measure) in &group.effects {
             let MeasureEffect { a, b, rounds_needed, .. } = of_measure;
             let _ = writeln!(
                 out,
                 "{},{},{a},{b},{},{},{},{}",
-                in_csv(&name(group)),
+                in_csv(&name),
                 column(*measure),
                 effect(group, *measure),
                 group.rounds_a,
@@ -157,13 +156,13 @@ pub(super) fn across_csv(of: &Across) -> String {
     let mut out = String::from("group,value,rounds,figure,median,effect,low,high,result\n");
     for step in &of.steps {
         for group in &step.groups {
-            let name = compare::name(&group.conditions);
+            let name = name_across(of, &group.conditions);
             let compared = step.versus.iter().flat_map(|versus| &versus.groups);
-            let before = compared.into_iter().find(|compared| compare::name(&compared.b) == name);
+            let before = compared.into_iter().find(|compared| name_across(of, &compared.b) == name);
             for (measure, median) in &group.medians {
                 let against = before.map_or_else(|| ",,,".to_owned(), |before| effect(before, *measure));
                 let (name, value) = (in_csv(&name), in_csv(&step.value));
-                let _ = writeln!(out, "{name},{value},{},{},{median},{against}", step.rounds, column(*measure));
+                let _ = writeln!(out, "{name},{value},{},{},{median},{against}", group.rounds, column(*measure));
             }
         }
     }

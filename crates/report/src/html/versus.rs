@@ -19,7 +19,7 @@ use super::{
 };
 use crate::versus::{
     AcrossTable, HEADINGS, Samples, across, across_lead, across_notes, answer, answers, changes, differs,
-    is_any_judged, is_overlay, name, notes, pair_tables, remarks, rows,
+    is_any_judged, is_overlay, names, notes, pair_tables, remarks, rounds, rows,
 };
 
 /// Bottom of the axes.
@@ -82,7 +82,7 @@ pub fn render_versus(versus: &Versus, command: &[String]) -> String {
     };
     let side = |label, of: &record::versus::Side| Key {
         label,
-        value: counted(of.records.len() as u64, "round"),
+        value: rounds(of),
         detail: if of.judged > 0 { format!("{} of {} PASS", of.passed, of.judged) } else { String::new() },
     };
     let page = Page {
@@ -93,7 +93,13 @@ pub fn render_versus(versus: &Versus, command: &[String]) -> String {
         keys: vec![side("A", &versus.a), side("B", &versus.b)],
         ending: "",
         command: record::shell::command(command),
-        groups: versus.groups.iter().enumerate().map(|(index, of)| group(index, of)).collect(),
+        groups: versus
+            .groups
+            .iter()
+            .zip(names(versus))
+            .enumerate()
+            .map(|(index, (of, name))| group(index, of, name))
+            .collect(),
         pairs: pair_tables(versus).into_iter().map(Table::of_jitter).collect(),
         conditions: Table::plain(
             "Conditions",
@@ -176,11 +182,11 @@ pub fn render_across(of: &Across, command: &[String]) -> String {
     escape(page.render().expect("writing to a string does not fail, and the template has no other way to fail"))
 }
 
-fn group(index: usize, group: &VersusGroup) -> Group {
+fn group(index: usize, group: &VersusGroup, name: String) -> Group {
     let conditions = differs(&group.differs).into_iter().map(|[what, a, b]| format!("{what}: {a} / {b}."));
     Group {
         id: format!("group-{index}"),
-        name: name(group),
+        name,
         figures: Table::plain("Figures", &HEADINGS, rows(group).into_iter().map(|row| Vec::from(row.cells)).collect()),
         notes: remarks(group).into_iter().chain(conditions).collect(),
         charts: curves(index, group).into_iter().chain(ratios(index, group)).collect(),

@@ -7,8 +7,8 @@ use super::page::Page;
 use super::table::Table;
 use crate::style::Ink;
 use crate::versus::{
-    HEADINGS, across, across_lead, across_notes, answer, answers, changes, decisive, differs, name, notes, pair_tables,
-    remarks, rows, side,
+    HEADINGS, across, across_lead, across_notes, answer, answers, changes, decisive, differs, names, notes,
+    pair_tables, remarks, rows, side,
 };
 
 /// Writes the answer.
@@ -24,9 +24,10 @@ pub(super) fn page(page: &mut Page, versus: &Versus, full: bool) {
     page.fact("B", 1, &side(&versus.b));
     let decides = decisive(versus);
     let shown = |index: usize| full || index == decides;
-    for (_, group) in versus.groups.iter().enumerate().filter(|(index, _)| shown(*index)) {
+    let groups = versus.groups.iter().zip(names(versus)).enumerate();
+    for (_, (group, name)) in groups.filter(|(index, _)| shown(*index)) {
         page.gap();
-        page.text(Ink::Plain, &name(group));
+        page.text(Ink::Plain, &name);
         let mut table = Table::new(&HEADINGS).words(5);
         for row in rows(group) {
             let [cells @ .., result] = row.cells;
