@@ -220,6 +220,9 @@ fn line_of_thread(line: &str) -> Option<Values<'_>> {
         let at = words.iter().position(|word| word.strip_suffix(':') == Some(name))?;
         values.insert(name, words.get(at + 1)?.parse().ok()?);
     }
+    if values["C"] < 0 {
+        return None;
+    }
     let smi = words.iter().position(|word| *word == "SMI:").and_then(|at| words.get(at + 1)?.parse().ok());
     values.extend(smi.map(|smi| ("SMI", smi)));
     Some(values)

@@ -75,7 +75,7 @@ pub trait Format: Sync {
     /// True if the text is in this format.
     fn is_it(&self, text: &str) -> bool;
 
-    /// How a text of this format ends, which shows if its last number can be cut.
+    /// The end of a text of this format, which shows if its last number can be cut.
     fn ending(&self) -> Ending;
 
     /// Reads it. `unit` is that of its times if the format does not say it.
@@ -361,7 +361,7 @@ fn imported(path: &Path, text: &str, unit: Option<Unit>) -> Option<Result<Record
     Some(checked(format, text, unit).map(|imported| to_record(imported, path)).map_err(invalid))
 }
 
-/// Reads a text, and checks what all formats have in common.
+/// Reads a text, and makes the checks of all formats.
 fn checked(format: &dyn Format, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
     let mut imported = format.read(text, unit)?;
     imported.caveats.extend(format.ending().doubt(text)?);

@@ -65,8 +65,10 @@ impl Format for Text {
                 last_ns = Some(upper_ns);
                 // All cells are as wide as the first one begins at 0.
                 let width_ns = *width_ns.get_or_insert(upper_ns);
-                for (cells, count) in cells.iter_mut().zip(numbers()?) {
-                    let added = count_of(count).and_then(|count| cells.add(upper_ns - width_ns + 1, width_ns, count));
+                numbers()?;
+                for (cells, count) in cells.iter_mut().zip(&words) {
+                    let added =
+                        count.parse().ok().and_then(|count| cells.add(upper_ns - width_ns + 1, width_ns, count));
                     added.ok_or_else(|| Mistake::new(number, format!("{count} must be a whole number of samples")))?;
                 }
             } else if ["Minimum", "Maximum", "Duration"].contains(&name) {
@@ -96,13 +98,4 @@ impl Format for Text {
 
 fn figures(thread: u32, cpu: &str) -> Figures {
     Figures { probe: "noise".to_owned(), phase: format!("thread-{thread}"), cpus: cpu.to_owned(), ..Figures::default() }
-}
-
-fn count_of(count: f64) -> Option<u64> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked to be a whole number in range"
-    )]
-    (count >= 0.0 && count.fract() == 0.0 && count < 9e15).then_some(count as u64)
 }

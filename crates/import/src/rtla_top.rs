@@ -46,6 +46,11 @@ impl Format for Tables {
             }
             let row = if is_timerlat { of_timerlat(line, title) } else { of_osnoise(line) };
             let row = row.ok_or_else(|| Mistake::new(*number, format!("{line:?} is no row of this table")))?;
+            // osnoise has more columns than hwnoise.
+            let is_alike = |first: &Figures| row.iter().all(|figures| figures.phase == first.phase);
+            if !imported.figures.first().is_none_or(is_alike) {
+                return Err(Mistake::new(*number, format!("{line:?} has other columns than the row before it")));
+            }
             if imported.figures.iter().any(|figures| figures.cpus == cpu) {
                 return Err(Mistake::new(*number, format!("the table has CPU {cpu} twice")));
             }

@@ -61,6 +61,7 @@ fn the_last_line_of_each_thread_counts() {
         "{:?}",
         cut.caveats
     );
+    assert!(of(&text.replace("C:   7990", "C:  -7990")).unwrap_err().contains("is no whole line of a thread"));
     // Both were later than their period of 500 us.
     assert_eq!(kinds(&record), ["units", "omission", "omission"]);
     let redrawn = "T: 0 ( 7) P:99 I:1000 C: 10 Min: 7 Act: 10 Avg: 10 Max: 18\n\u{1b}[1AT: 0 ( 7) P:99 I:1000 C: 20 \
@@ -92,6 +93,10 @@ fn text_and_json_of_one_run_of_oslat_agree() {
     let row = "    018 (us):\t 294 274\n";
     let twice = of(&text_of("oslat-2.4.txt").replace(row, &row.repeat(2))).unwrap_err();
     assert!(twice.ends_with("line 22: the row 018 (us) is not above the row before it"), "{twice}");
+    for count in ["294e3", "-294", "2.5"] {
+        let error = of(&text_of("oslat-2.4.txt").replace("294 274", &format!("{count} 274"))).unwrap_err();
+        assert!(error.ends_with(&format!("line 21: {count} must be a whole number of samples")), "{error}");
+    }
     assert_eq!(figures(&text)[1].histogram, figures(&json)[1].histogram);
 }
 

@@ -132,6 +132,9 @@ fn the_table_of_osnoise_has_the_longest_noise() {
     let hardware = "Hardware-related Noise\nduration:   0 00:01:00 | time is in us\nCPU Period Runtime\n  2 #5  3750000  12   99.99968   9   4   3   0\n";
     assert_eq!(figures(&of(hardware).unwrap())[0].phase, "hwnoise");
     assert!(of(&text.replace("99.42749", "199.42749")).unwrap_err().contains("line 4: "));
+    let words: Vec<&str> = text.lines().nth(4).unwrap().split_whitespace().collect();
+    let torn = text.replace(text.lines().nth(4).unwrap(), &words[..words.len() - 3].join(" "));
+    assert!(of(&torn).unwrap_err().ends_with("has other columns than the row before it"), "{torn}");
     assert!(of(&text[..text.find("  0 #").unwrap()]).unwrap_err().contains("no row of a CPU"));
 }
 

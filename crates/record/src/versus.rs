@@ -120,7 +120,7 @@ pub struct AcrossGroup {
 /// One side.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
-    /// Its records, in the order in which they were given. Each is a round of the groups that it has.
+    /// Its records, in the order in which they were given. Each is a round of its groups.
     pub records: Vec<String>,
     /// The groups that only some of the records have; empty if all records have the same groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

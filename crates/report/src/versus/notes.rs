@@ -1,4 +1,4 @@
-//! What the reader should know about the judgements of a comparison.
+//! Remarks on the judgements of a comparison.
 
 use record::{
     Caveat, Versus, counted,
@@ -8,7 +8,7 @@ use record::{
 use super::{compared, is_any_judged};
 use crate::compare;
 
-/// What the reader should know about the judgement; one sentence each.
+/// Remarks on the judgement; one sentence each.
 pub(crate) fn notes(versus: &Versus) -> Vec<String> {
     let passes = versus.passes.map(|passes| {
         let [estimate, low, high] =
@@ -117,7 +117,7 @@ fn left_out(all: &[LeftOut]) -> Vec<String> {
     reasons.into_iter().map(sentence).collect()
 }
 
-/// What the reader should know about the judgements across the values of a condition; one sentence each.
+/// Remarks on the judgements across the values of a condition; one sentence each.
 pub(crate) fn across_notes(across: &Across) -> Vec<String> {
     let is_judged = is_any_judged(across);
     let of_pair = |(before, after, versus): (&AcrossStep, &AcrossStep, &Versus)| {
@@ -133,7 +133,7 @@ pub(crate) fn across_notes(across: &Across) -> Vec<String> {
     shared(&of_pairs).into_iter().chain(uneven).chain(shared(&of_steps.collect::<Vec<_>>())).collect()
 }
 
-/// How many rounds would show the difference that the user asks for. `side` is the word for a side.
+/// The number of rounds that would show the difference that the user asks for. `side` is the word for a side.
 fn needed(versus: &Versus, side: &str) -> Option<String> {
     if versus.change != Change::NoDifference {
         return None;
