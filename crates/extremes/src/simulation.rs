@@ -143,16 +143,25 @@ fn blocks_are_long_enough_for_values_of_any_law() {
 fn intervals_of_whole_series_contain_the_truth() {
     let of_windows =
         [Values::ExponentialWindows, Values::ParetoWindows(-0.3), Values::ParetoWindows(0.2), Values::LognormalWindows];
-    for (windows, times) in [(60, 10.0), (300, 288.0), (600, 24.0), (1200, 72.0), (3600, 24.0)] {
-        for values in ALL.into_iter().chain(of_windows) {
-            let covered = covered(values, windows, times, 200);
-            let enough = |part: u32, whole: u32, share: f64| f64::from(part) >= share * f64::from(whole);
-            let least = if values.per_window() > 1.0 { 176 } else { 140 };
-            assert!(covered.accepted >= least, "{windows} {values:?}: {covered:?}");
-            assert!(enough(covered.by_blocks, covered.accepted, 0.915), "{windows} {values:?}: {covered:?}");
-            // A tail with an end is 2 to 4 of 100 too rarely in the interval of its peaks, which is why blocks come first.
-            assert!(enough(covered.by_peaks, covered.with_peaks, 0.89), "{windows} {values:?}: {covered:?}");
-        }
+    let lengths = [(60, 10.0), (300, 288.0), (600, 24.0), (1200, 72.0), (3600, 24.0)];
+    let of_length = |(windows, times)| {
+        let of_values = move |values: Values| (values, covered(values, windows, times, 200));
+        (windows, ALL.into_iter().chain(of_windows).map(of_values).collect::<Vec<_>>())
+    };
+    // The longest series take as long as all others.
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let threads = lengths.map(|length| scope.spawn(move || of_length(length)));
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for (windows, values, covered) in
+        all.iter().flat_map(|(windows, found)| found.iter().map(move |(values, covered)| (windows, values, covered)))
+    {
+        let enough = |part: u32, whole: u32, share: f64| f64::from(part) >= share * f64::from(whole);
+        let least = if values.per_window() > 1.0 { 176 } else { 140 };
+        assert!(covered.accepted >= least, "{windows} {values:?}: {covered:?}");
+        assert!(enough(covered.by_blocks, covered.accepted, 0.915), "{windows} {values:?}: {covered:?}");
+        // A tail with an end is 2 to 4 of 100 too rarely in the interval of its peaks, which is why blocks come first.
+        assert!(enough(covered.by_peaks, covered.with_peaks, 0.89), "{windows} {values:?}: {covered:?}");
     }
 }
 
@@ -221,6 +230,17 @@ fn a_series_without_a_law_is_refused_with_the_reason() {
     assert_eq!(windows(&rising), Err(Refusal::NotStationary));
     let heavy = Values::Pareto(1.6).windows(100, &mut Random(3));
     assert_eq!(windows(&heavy), Err(Refusal::TooHeavy));
+}
+
+/// A run of two weeks has a million windows of a second.
+#[test]
+fn long_series_have_a_limited_number_of_peaks() {
+    let windows = Values::ExponentialWindows.windows(120_000, &mut Random(2));
+    let peaks = tail(&some(&windows)).unwrap().peaks.unwrap();
+    assert_eq!(peaks.excesses.count(), 10_000);
+    assert!((peaks.share * 12.0 - 1.0).abs() < 1e-9, "{}", peaks.share);
+    // Values above the threshold exceed it by 1 on average.
+    assert!((peaks.excesses.law.scale - 1.0).abs() < 0.1, "{:?}", peaks.excesses.law);
 }
 
 #[test]

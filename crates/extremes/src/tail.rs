@@ -19,6 +19,9 @@ const LEAST_WINDOWS_PER_BLOCK: usize = 8;
 const SHORT_BLOCKS: usize = 40;
 /// The smallest number of windows for peaks: a tenth of them are enough for a law.
 const WINDOWS_FOR_PEAKS: usize = 500;
+/// The largest number of peaks. More of them need a lower threshold, whose excesses are farther from their law, and a check of
+/// a million windows takes twelve times as long.
+const MOST_PEAKS: usize = 10_000;
 /// So many values of the checked blocks, and of the fitted ones, must differ at least.
 const LEAST_DIFFERENT: [usize; 2] = [20, 12];
 /// The 95th percentile of chi-square with one degree of freedom.
@@ -128,7 +131,7 @@ fn accepted(sorted: Vec<f64>) -> Result<Fitted<Gev>, Refusal> {
 }
 
 fn peaks(windows: Vec<f64>, random: &mut Random) -> Option<Peaks> {
-    let (all, count) = (windows.len(), windows.len() / 10);
+    let (all, count) = (windows.len(), (windows.len() / 10).min(MOST_PEAKS));
     if all < WINDOWS_FOR_PEAKS {
         return None;
     }
