@@ -451,12 +451,16 @@ fn is_mostly_none(missed: &MeasureEffect) -> bool {
     !is_shown && missed.a == 0.0 && missed.b == 0.0 && ends.into_iter().flatten().any(|end| end != 0.0)
 }
 
-/// Figures by their reason, a sentence for each reason: `Absent: p99.9 and p99.99, because ...`.
-fn by_reason<'a>(what: &str, figures: impl Iterator<Item = (Measure, &'a str)>) -> Vec<String> {
-    let list = |names: &[&str]| match names.split_last() {
+/// Names as `a, b and c`.
+fn listed(names: &[&str]) -> String {
+    match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         _ => names.concat(),
-    };
+    }
+}
+
+/// Figures by their reason, a sentence for each reason: `Absent: p99.9 and p99.99, because ...`.
+fn by_reason<'a>(what: &str, figures: impl Iterator<Item = (Measure, &'a str)>) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (measure, reason) in figures {
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
@@ -464,7 +468,7 @@ fn by_reason<'a>(what: &str, figures: impl Iterator<Item = (Measure, &'a str)>) 
             None => reasons.push((reason, vec![measure.name()])),
         }
     }
-    reasons.into_iter().map(|(reason, names)| format!("{what}: {}, because {reason}.", list(&names))).collect()
+    reasons.into_iter().map(|(reason, names)| format!("{what}: {}, because {reason}.", listed(&names))).collect()
 }
 
 /// The names of the groups: those of both sides if they differ, and policy and period if several have one name.

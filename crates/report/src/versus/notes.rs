@@ -5,7 +5,7 @@ use record::{
     versus::{Across, AcrossStep, AmbiguousGroup, Change, LeftOut, Measure, RoundOrder, UnevenGroup},
 };
 
-use super::{compared, is_any_judged};
+use super::{compared, is_any_judged, listed};
 use crate::compare;
 
 /// Remarks on the judgement; one sentence each.
@@ -97,7 +97,7 @@ fn shared<Name: AsRef<str>>(each: &[(Name, Vec<String>)]) -> Vec<String> {
             }
         }
     }
-    all.into_iter().map(|(sentence, names)| format!("{}: {sentence}", names.join(" and "))).collect()
+    all.into_iter().map(|(sentence, names)| format!("{}: {sentence}", listed(&names))).collect()
 }
 
 /// The records left out, by their reason.
