@@ -1,6 +1,8 @@
 //! Tables of `rtla timerlat top`, `rtla osnoise top` and `rtla hwnoise` (`tools/tracing/rtla/src/timerlat_top.c` and
 //! `osnoise_top.c`).
 
+use std::collections::BTreeMap;
+
 use record::{Figures, TIMERLAT_IRQ, TIMERLAT_THREAD};
 
 use crate::{
@@ -84,16 +86,29 @@ fn time_of_title(line: &str) -> Option<u64> {
 }
 
 /// # Errors
-/// The time of a table is before that of the table above it.
+/// The time of a table is before that of the table above it, or a CPU has fewer samples or periods than there.
 fn check_single_run(lines: &[(usize, String)]) -> Result<(), Mistake> {
-    let mut last = 0;
-    for (number, time) in lines.iter().filter_map(|(number, line)| Some((*number, time_of_title(line)?))) {
-        if time < last {
-            return Err(another_run(number));
+    let (mut last, mut counts) = (0, BTreeMap::new());
+    for (number, line) in lines {
+        if let Some(time) = time_of_title(line) {
+            if time < last {
+                return Err(another_run(*number));
+            }
+            last = time;
         }
-        last = time;
+        if let Some((cpu, count)) = count_of_cpu(line)
+            && counts.insert(cpu, count).is_some_and(|before| count < before)
+        {
+            return Err(another_run(*number));
+        }
     }
     Ok(())
+}
+
+/// The CPU and the number of samples or periods at the begin of a row, `  0 #60001 `.
+fn count_of_cpu(line: &str) -> Option<(u32, u64)> {
+    let (cpu, rest) = line.split_once('#')?;
+    Some((cpu.trim().parse().ok()?, rest.split_whitespace().next()?.parse().ok()?))
 }
 
 /// The number in `ALL #120001 e0 |`, which later versions print below the rows.

@@ -25,6 +25,10 @@ fn a_file_with_several_runs_is_refused() {
         (console.clone(), console),
         (all_cpus.clone(), all_cpus),
         (text_of("rtla-timerlat-top.txt"), text_of("rtla-timerlat-top.txt").replace("00:01:00", "00:00:01")),
+        (
+            text_of("rtla-timerlat-top.txt"),
+            text_of("rtla-timerlat-top.txt").replace("#60000", "#59999").replace("#120001", "#120000"),
+        ),
         (text_of("latency-histogram.txt"), text_of("latency-histogram.txt")),
         (text_of("oslat-2.4.txt"), text_of("oslat-2.4.txt")),
         (text_of("latencymon-7.txt"), text_of("latencymon-7.txt")),
