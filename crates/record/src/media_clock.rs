@@ -20,6 +20,8 @@ const JUMP_MAX: f64 = 0.25;
 const AROUND_MIN: f64 = 64.0;
 /// If the time between two frames shows the lost ones, it differs from theirs by at most this many intervals.
 const AROUND_ERROR: f64 = 2.0;
+/// A frame is later than another one by at least this part of the interval.
+const LATER: f64 = 0.5;
 /// Presentation times have 32 bits: they repeat after so many ns. If the time between two frames is wrong because its clock was
 /// set, the presentation time is wrong by a multiple.
 const REPEATS_NS: i64 = 1 << 32;
@@ -209,6 +211,15 @@ impl MediaClock {
         (1..128).contains(&now.sequence.wrapping_sub(newest.sequence))
             || self.intervals(now.at_ns, newest.at_ns) > 128.0
             || self.follows_by_media(now)
+            || self.restarts_numbers(now, newest)
+    }
+
+    /// True if the frame came later than the newest one and is presented later, too, although its number is behind: the talker
+    /// started its numbers again. A frame that was overtaken is presented before.
+    fn restarts_numbers(&self, now: &MediaFrame, newest: &Newest) -> bool {
+        let is_later = |now_ns: i64, before_ns: i64| self.intervals(now_ns, before_ns) >= LATER;
+        let presented = self.last.zip(now.time_ns);
+        is_later(now.at_ns, newest.at_ns) && presented.is_some_and(|(last, time_ns)| is_later(time_ns, last.time_ns))
     }
 
     /// True if the presentation time shows that the frame is after the newest one and at least 128 frames between them were
@@ -228,7 +239,23 @@ impl MediaClock {
         }
         let ahead = u64::from(now.frame.sequence.wrapping_sub(last.frame.sequence)).max(1);
         let longest = self.intervals(now.frame.at_ns, last.frame.at_ns).max(self.intervals(now.time_ns, last.time_ns));
-        if longest < AROUND_MIN { Some(ahead) } else { self.frames_around(ahead, longest, last, now) }
+        if longest < AROUND_MIN {
+            Some(self.frames_by_time(ahead, last, now))
+        } else {
+            self.frames_around(ahead, longest, last, now)
+        }
+    }
+
+    /// The number of frames within a short time: by the number, unless neither the time that passed nor the presentation time shows
+    /// so many. Then the talker started its numbers again.
+    fn frames_by_time(&self, ahead: u64, last: &Last, now: &Last) -> u64 {
+        let passed = self.intervals(now.frame.at_ns, last.frame.at_ns);
+        let by_media = self.intervals(now.time_ns, last.time_ns);
+        let is_too_soon = passed + AROUND_ERROR < ahead as f64;
+        match is_too_soon && (by_media - ahead as f64).abs() > AROUND_ERROR {
+            true => nearest(passed).max(1).cast_unsigned(),
+            false => ahead,
+        }
     }
 
     /// The same if so much time passed, in intervals, that the sequence numbers may have started again. A frame that came late
@@ -410,6 +437,25 @@ mod tests {
         let [change] = clock.changes() else { panic!("{:?}", clock.changes()) };
         assert_eq!((change.frame, change.restarted), (701, false));
         assert!((39_900..40_100).contains(&change.jump_ns.unwrap()), "{change:?}");
+    }
+
+    /// The numbers start again, with or without a jump of the presentation time.
+    #[test]
+    fn numbers_that_start_again_are_no_jump() {
+        for (first, jump_ns) in [(0_u8, 0), (40, 0), (200, 0), (255, 0), (40, 1_000_000), (200, 1_000_000)] {
+            let mut clock = MediaClock::new(INTERVAL_NS as f64);
+            for frame in 0..2_000_u64 {
+                let [low, ..] = (if frame < 1_000 { frame } else { frame - 1_000 + u64::from(first) }).to_le_bytes();
+                let at_ns = frame.cast_signed() * INTERVAL_NS;
+                let time_ns = Some(2_000_000 + at_ns + if frame < 1_000 { 0 } else { jump_ns });
+                let of =
+                    MediaFrame { frame: frame + 1, at_ns, sequence: low, of_run: None, restart_bit: false, time_ns };
+                clock.add(of);
+            }
+            let found: Vec<_> = clock.changes().iter().map(|change| (change.frame, change.jump_ns)).collect();
+            let expected = if jump_ns == 0 { vec![] } else { vec![(1_001, Some(jump_ns))] };
+            assert_eq!(found, expected, "{first} {jump_ns}");
+        }
     }
 
     #[test]
