@@ -3,8 +3,6 @@
 mod board;
 mod cpu;
 mod evl;
-#[cfg(test)]
-mod false_warnings;
 mod host;
 mod irq;
 mod isolation;
@@ -15,6 +13,8 @@ mod power;
 mod rights;
 mod sound;
 mod tasks;
+#[cfg(test)]
+mod tests;
 #[cfg(test)]
 mod unreadable;
 
