@@ -58,6 +58,30 @@ pub(crate) fn hypervisor(root: &Root) -> Option<String> {
     }
 }
 
+/// True if KVM offers this guest a clock of stolen time, according to the instruction CPUID (Linux,
+/// Documentation/virt/kvm/x86/cpuid.rst); `None` for a recorded machine, and on other processors.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn kvm_reports_steal(root: &Root) -> Option<bool> {
+    use std::arch::x86_64::__cpuid;
+    const STEAL_TIME: u32 = 1 << 5;
+    if !root.is_system() {
+        return None;
+    }
+    // The base differs if the hypervisor also offers the interface of another one.
+    let is_kvm = |base: &u32| {
+        let answer = __cpuid(*base);
+        [answer.ebx, answer.ecx, answer.edx].map(u32::to_le_bytes).concat() == b"KVMKVMKVM\0\0\0"
+    };
+    let base = (0x4000_0000..0x4001_0000).step_by(0x100).find(is_kvm)?;
+    Some(__cpuid(base + 1).eax & STEAL_TIME != 0)
+}
+
+/// `None`: only x86 processors have the instruction.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn kvm_reports_steal(_root: &Root) -> Option<bool> {
+    None
+}
+
 /// The kernel argument with the kind of emulation, set by `punctual lab`.
 const EMULATION_ARGUMENT: &str = "punctual.emulation";
 

@@ -65,9 +65,29 @@ pub(super) fn hypervisor_evidence(context: &CheckContext) -> String {
 /// Share of stolen time since boot above which the host is busy.
 const STEAL_LIMIT: f64 = 0.001;
 
-/// The hypervisors whose guests have a clock of the time stolen from them (arch/x86/kernel/kvm.c, cpu/vmware.c,
-/// drivers/xen/time.c, drivers/firmware/smccc).
-const REPORTS_STEAL: [&str; 3] = ["kvm", "vmware", "xen"];
+/// States of CPU hotplug that a guest's kernel has only if the hypervisor reports stolen time (arch/arm64/kernel/paravirt.c,
+/// arch/arm/xen/enlighten.c, arch/x86/kernel/cpu/vmware.c, arch/loongarch/kernel/paravirt.c).
+const STEAL_STATES: [&str; 4] =
+    ["hypervisor/arm/pvtime:online", "arm/xen_runstate:starting", "x86/vmware:online", "loongarch/pv_time:online"];
+/// The state of a guest of KVM on x86, which reports stolen time if the processor names that feature (arch/x86/kernel/kvm.c).
+const KVM_STATE: &str = "x86/kvm:online";
+
+/// The evidence that the kernel counts the time that the hypervisor reports as stolen; `None` if that is not known.
+fn steal_clock(context: &CheckContext) -> Option<String> {
+    const STATES: &str = "sys/devices/system/cpu/hotplug/states";
+    const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+    let states = context.root.read(STATES).unwrap_or_default();
+    let names: Vec<&str> = states.lines().filter_map(|line| Some(line.split_once(": ")?.1.trim())).collect();
+    if let Some(name) = STEAL_STATES.into_iter().find(|name| names.contains(name)) {
+        return Some(format!("/{STATES}: {name}"));
+    }
+    // x86 registers this clock together with that of stolen time (`xen_time_init` in arch/x86/xen/time.c).
+    if context.root.read(CLOCKS).is_some_and(|clocks| clocks.split_whitespace().any(|clock| clock == "xen")) {
+        return Some(format!("/{CLOCKS}: xen"));
+    }
+    let is_kvm = names.contains(&KVM_STATE) && virt::kvm_reports_steal(context.root) == Some(true);
+    is_kvm.then(|| format!("/{STATES}: {KVM_STATE}, CPUID: KVM_FEATURE_STEAL_TIME"))
+}
 
 fn steal(context: &CheckContext) -> Finding {
     const ID: &str = "machine.steal";
@@ -91,9 +111,12 @@ fn steal(context: &CheckContext) -> Finding {
     let share = steal as f64 / total as f64;
     let title = format!("the host gave {:.2} % of the CPU time since boot to others", share * 100.0);
     let read = format!("/{PATH} = steal {steal} of {total} ticks");
-    // Elsewhere the column is always 0.
-    if steal == 0 && !REPORTS_STEAL.iter().any(|name| kind.split(' ').next() == Some(name)) {
-        return unknown(ID, "this hypervisor may not report the CPU time that it gave to others", read);
+    if steal == 0 {
+        // Where the hypervisor does not report it, the column is always 0.
+        return match steal_clock(context) {
+            Some(clock) => ok(ID, title, format!("{read}, {clock}")),
+            None => unknown(ID, "this hypervisor may not report the CPU time that it gave to others", read),
+        };
     }
     if share < STEAL_LIMIT {
         return ok(ID, title, read);
