@@ -178,19 +178,31 @@ fn manager_of_files(root: &Root) -> Option<&'static str> {
 }
 
 /// Folders of container managers, with the manager.
-const FOLDERS_OF_MANAGERS: [(&str, &str); 6] = [
+const FOLDERS_OF_MANAGERS: [(&str, &str); 7] = [
     ("/kubelet/pods/", "kubernetes"),
     ("/docker/containers/", "docker"),
     ("/docker/overlay2/", "docker"),
     ("/docker/rootfs/", "docker"),
     ("/containers/storage/", "podman"),
     ("/io.containerd.", "containerd"),
+    // Docker with another `data-root`.
+    ("/containers/ID/", "docker"),
 ];
+
+/// Number of digits in the id of a container.
+const ID_DIGITS: usize = 64;
+
+/// The line with `ID` in place of the ids of containers in its paths.
+fn without_ids(line: &str) -> String {
+    let is_id = |part: &str| part.len() == ID_DIGITS && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    line.split('/').map(|part| if is_id(part) { "ID" } else { part }).collect::<Vec<_>>().join("/")
+}
 
 /// The index of the manager's folder in the table, if this line of `mountinfo` mounts a part of it.
 fn folder_of_manager(line: &str) -> Option<usize> {
     const POINTS: [&str; 4] = ["/", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
     let is_own = line.split(' ').nth(4).is_some_and(|point| POINTS.contains(&point));
+    let line = without_ids(line);
     FOLDERS_OF_MANAGERS.iter().position(|(folder, _)| is_own && line.contains(folder))
 }
 
@@ -328,6 +340,8 @@ mod tests {
             (overlay("/media/root-ro"), "none"),
             (overlay("/var/lib/docker/overlay2/4f2a"), "docker"),
             (ext4.to_owned() + &file(docker), "docker"),
+            (ext4.to_owned() + &file(&format!("/srv/images/containers/{}", "4f2a".repeat(16))), "docker"),
+            (ext4.to_owned() + &file("/srv/images/containers/mine"), "none"),
             (overlay("/home/me/.local/share/containers/storage/overlay/4f2a"), "podman"),
             (
                 overlay("/run/io.containerd.snapshotter.v1.overlayfs/snapshots/9") + &file("/kubelet/pods/7"),
