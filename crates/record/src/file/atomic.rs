@@ -25,7 +25,7 @@ const RIGHTS: u32 = 0o777;
 /// extended attributes and other hard links. A symbolic link stays, and the file that it points to is written. In a
 /// folder that everyone may write to, files and links of other users are replaced, and their permissions are not kept.
 /// Elsewhere, and on the way to the folder, a link is refused unless it belongs to this user or to root. A process that is
-/// killed meanwhile may leave a `.punctual-*.new` behind, which can be deleted.
+/// killed meanwhile leaves a `.punctual-*.new` behind, which the next process that writes to the folder removes.
 ///
 /// # Errors
 /// If the folder is not writable, the disk is full, or `path` is not a regular file; the old content is unchanged then.

@@ -4,18 +4,26 @@
 //! renames a folder meanwhile therefore cannot move the output elsewhere.
 
 use std::{
+    collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs::File,
     io,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStrExt, fs::MetadataExt},
+    },
     path::{Component, Path},
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use rustix::{
     fs::{
-        AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, fstat, linkat, mkdirat, openat, readlinkat, renameat,
-        renameat_with, statat, unlinkat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, fstat, linkat, mkdirat, openat, readlinkat,
+        renameat, renameat_with, statat, unlinkat,
     },
     io::Errno,
 };
@@ -94,24 +102,68 @@ impl Target {
         Ok(Self { folder: walk.folder, name, old: None })
     }
 
-    /// Creates an empty file in the same folder, with these permission bits.
+    /// Creates an empty file in the same folder, with these permission bits. Removes the incomplete files of killed
+    /// processes there first.
     ///
     /// # Errors
     /// If the folder is not writable.
     pub(super) fn create_new(&self, mode: u32) -> io::Result<NewFile<'_>> {
+        self.remove_abandoned_once();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         for _ in 0..MAX_NAMES {
             // Without the target's name in it, which may already be as long as names can be.
             let number = NEXT.fetch_add(1, Relaxed);
             let name = format!("{UNFINISHED}{}-{number}{NEW}", std::process::id());
             match openat(&self.folder, &name, flags, Mode::from_raw_mode(mode)) {
-                Ok(file) => return Ok(NewFile { target: self, name, file: Some(file.into()) }),
+                Ok(file) => {
+                    let file = File::from(file);
+                    // Shows processes of other namespaces that this one is alive. Some file systems have no locks.
+                    let _ = file.try_lock();
+                    return Ok(NewFile { target: self, name, file: Some(file) });
+                }
                 // A process that was killed, or one of another namespace, has this name.
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Err(io::Error::other("all names of temporary files are taken; delete .punctual-*.new in its folder"))
+    }
+
+    /// Removes the incomplete files of killed processes in the folder, at the first write of this process there.
+    fn remove_abandoned_once(&self) {
+        static DONE: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+        let Ok(folder) = fstat(&self.folder) else { return };
+        if DONE.lock().unwrap_or_else(PoisonError::into_inner).insert((folder.st_dev, folder.st_ino)) {
+            self.remove_abandoned();
+        }
+    }
+
+    /// Removes the incomplete files of this user in the folder whose writers were killed. What cannot be removed stays.
+    fn remove_abandoned(&self) {
+        let has_proc = Path::new("/proc/self").exists();
+        // The descriptor of the folder is only for paths, and cannot be read.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(entries) = openat(&self.folder, ".", flags, Mode::empty()).and_then(Dir::new) else { return };
+        for entry in entries.flatten() {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            let writer = name.to_str().and_then(writer_of_unfinished);
+            let has_ended = writer.is_some_and(|writer| has_proc && !Path::new(&format!("/proc/{writer}")).exists());
+            if has_ended && self.is_abandoned(name) {
+                let _ = unlinkat(&self.folder, name, AtFlags::empty());
+            }
+        }
+    }
+
+    /// True for a file of this user that no process has locked. A process of another namespace of process ids locks its file
+    /// at once.
+    fn is_abandoned(&self, name: &OsStr) -> bool {
+        const LOCKED_WITHIN: Duration = Duration::from_secs(1);
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(&self.folder, name, flags, Mode::empty()).map(File::from) else { return false };
+        let Ok(data) = file.metadata() else { return false };
+        let is_old = data.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > LOCKED_WITHIN);
+        let is_own = data.is_file() && data.uid() == rustix::process::geteuid().as_raw();
+        is_own && is_old && file.try_lock().is_ok()
     }
 }
 
@@ -413,6 +465,29 @@ mod tests {
         symlink("other", at("mine")).unwrap();
         target.create_new(0o600).unwrap().replace().unwrap();
         assert!(at("moved/a").is_file() && !at("other/a").exists());
+    }
+
+    #[test]
+    fn incomplete_files_of_killed_processes_are_removed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let at = |name: &str| scratch.path().join(name);
+        // The largest process id is 2^22.
+        let [abandoned, locked, fresh] = [1, 2, 3].map(|number| format!(".punctual-5000000-{number}.new"));
+        let alive = format!(".punctual-{}-99999.new", std::process::id());
+        let others = [&*locked, &*fresh, &*alive, ".punctual-5000000-x.new", "mine.new"];
+        for name in others.into_iter().chain([&*abandoned]) {
+            let file = File::create(at(name)).unwrap();
+            if name != fresh {
+                file.set_modified(std::time::SystemTime::now() - Duration::from_secs(60)).unwrap();
+            }
+        }
+        symlink("mine.new", at(".punctual-5000000-4.new")).unwrap();
+        let writer = File::open(at(&locked)).unwrap();
+        writer.lock().unwrap();
+        Target::find(&at("a")).unwrap().remove_abandoned();
+        assert!(!at(&abandoned).exists());
+        assert!(others.iter().all(|name| at(name).exists()), "{:?}", fs::read_dir(scratch.path()).unwrap());
+        assert!(at(".punctual-5000000-4.new").is_symlink());
     }
 
     #[test]
