@@ -54,6 +54,11 @@ pub enum CpuError {
 const CPU: &str = "sys/devices/system/cpu";
 /// The file of the online CPUs.
 pub(crate) const ONLINE: &str = "sys/devices/system/cpu/online";
+/// The file of the CPUs that were isolated at boot.
+pub(crate) const ISOLATED: &str = "sys/devices/system/cpu/isolated";
+/// The limit of all CPUs of the driver `intel_pstate`, per cent of their highest performance, which is in no file of a single
+/// one (`Documentation/admin-guide/pm/intel_pstate.rst`).
+pub(crate) const MAX_PERCENT: &str = "sys/devices/system/cpu/intel_pstate/max_perf_pct";
 /// The file of the CPUs that can run without a tick.
 pub(crate) const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
 /// The file of the CPUs that the watchdogs may interrupt (`Documentation/admin-guide/sysctl/kernel.rst`).

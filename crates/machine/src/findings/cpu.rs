@@ -417,15 +417,13 @@ fn frequency_limit(context: &CheckContext) -> Finding {
             _ => unknown(ID, "frequency limit not readable", context.evidence(&path)),
         };
     };
-    // The limit of all CPUs is in no file of a single one (Documentation/admin-guide/pm/intel_pstate.rst).
-    const PERCENT: &str = "sys/devices/system/cpu/intel_pstate/max_perf_pct";
-    if let Some(percent) = context.root.number::<u64>(PERCENT).filter(|percent| *percent < 100) {
+    if let Some(percent) = context.root.number::<u64>(cpus::MAX_PERCENT).filter(|percent| *percent < 100) {
         return warn(
             ID,
             format!("all CPUs limited to {percent} % of their highest performance"),
-            context.evidence(PERCENT),
+            context.evidence(cpus::MAX_PERCENT),
         )
-        .because("Everything on the CPU takes longer.", format!("echo 100 | sudo tee /{PERCENT}"))
+        .because("Everything on the CPU takes longer.", format!("echo 100 | sudo tee /{}", cpus::MAX_PERCENT))
         .until_boot();
     }
     let mhz = |khz: u64| khz / 1000;

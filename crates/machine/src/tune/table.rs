@@ -195,6 +195,23 @@ pub const DEFINITIONS: &[Definition] = &[
         find: |context, value| frequencies(context, value.unwrap_or("max"), &["scaling_max_freq"]),
     },
     Definition {
+        id: "cpu.max_performance",
+        name: "highest performance of all CPUs (max_perf_pct of intel_pstate)",
+        finding: Some("cpu.frequency_limit"),
+        values: "per cent, 1 to 100; default 100",
+        effect: "CPUs may run this fast",
+        effect_of: EffectOf::AllValues,
+        risk: "more heat, if the limit was set because of it",
+        source: "Linux, Documentation/admin-guide/pm/intel_pstate.rst",
+        is_on_request: false,
+        files: &[cpus::MAX_PERCENT],
+        expects: OldValue::Number(1, 100),
+        find: |context, value| {
+            let percent = number(value.map(|value| value.trim_end_matches('%').trim_end()), 100, 1..=100)?;
+            each(context, vec![cpus::MAX_PERCENT.to_owned()], &percent)
+        },
+    },
+    Definition {
         id: "cpu.min_freq",
         name: "lowest frequency",
         finding: None,
