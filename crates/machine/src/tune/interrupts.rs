@@ -21,7 +21,7 @@ pub(super) fn affinity(context: &Context<'_>, value: Option<&str>) -> Result<Vec
     for path in shield::affinity_files(context.root) {
         OldValue::Cpus.read(context, &path)?;
     }
-    let mut writes = Vec::new();
+    let mut writes: Vec<Write> = Vec::new();
     for Affinity { number, handlers, path, from, to } in shield::affinities(context.root, &context.freed, &others) {
         let refusal = match interrupts::mover(context.root, number, &handlers) {
             // Since Linux 6.13, the file of an interrupt that its driver manages cannot be written.
@@ -33,10 +33,15 @@ pub(super) fn affinity(context: &Context<'_>, value: Option<&str>) -> Result<Vec
         };
         writes.push(Write { refusal, ..file(path, from, to) });
     }
-    match stays(&writes) {
-        Some(reason) if !context.is_named && writes.iter().all(is_likely) => Err(WhyNot::NoEffect(reason)),
-        _ => Ok(writes),
+    if context.is_named {
+        return Ok(writes);
     }
+    if let Some(reason) = stays(&writes).filter(|_| writes.iter().all(is_likely)) {
+        return Err(WhyNot::NoEffect(reason));
+    }
+    // The plan names them, but contains nothing that the kernel refuses.
+    writes.iter_mut().filter(|write| is_likely(write)).for_each(|write| write.to.clone_from(&write.from));
+    Ok(writes)
 }
 
 /// True if the kernel probably refuses the write.
