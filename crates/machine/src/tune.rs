@@ -163,6 +163,14 @@ impl Need {
             false => Rank::Default,
         }
     }
+
+    /// True if the plan contains the setting of the highest frequency, with its default value.
+    fn lifts_limits(&self) -> bool {
+        const ID: &str = "cpu.max_freq";
+        let is_planned = self.only.is_empty() || self.rank(ID) != Rank::Default;
+        let is_fixed = self.set.iter().any(|choice| choice.id == "cpu.frequency");
+        is_planned && self.rank(ID) != Rank::Value && !is_fixed && !self.without.contains(&ID)
+    }
 }
 
 /// Settings of this machine, sorted by what changing them would do.
@@ -383,13 +391,15 @@ struct Context<'a> {
     ops: &'a dyn SystemOps,
     root: &'a Root,
     online: CpuList,
-    /// CPUs whose settings change.
+    /// CPUs whose settings change: for a setting that the user did not name, those that `check` judges.
     cpus: CpuList,
     /// CPUs that other work is moved away from; empty if there are none, or if no CPU would remain for other work.
     freed: CpuList,
     /// True if all online CPUs are named for real-time work.
     is_all_named: bool,
     limit_ns: Option<u64>,
+    /// True if limits below the highest frequency of a CPU are lifted as well.
+    lifts_limits: bool,
     /// True if the user named the setting that is read, so that it changes also where no effect is expected.
     is_named: bool,
 }
@@ -408,7 +418,8 @@ impl<'a> Context<'a> {
         let freed = need.cpus.clone().unwrap_or_else(|| facts::isolated_cpus(root).intersection(&online));
         let freed = if online.difference(&freed).is_empty() { CpuList::new() } else { freed };
         let is_all_named = need.cpus.is_some() && online.difference(&cpus).is_empty();
-        Ok(Self { ops, root, online, cpus, freed, is_all_named, limit_ns: need.limit_ns, is_named: false })
+        let (limit_ns, lifts_limits) = (need.limit_ns, need.lifts_limits());
+        Ok(Self { ops, root, online, cpus, freed, is_all_named, limit_ns, lifts_limits, is_named: false })
     }
 }
 
@@ -423,6 +434,8 @@ pub fn plan(root: &Root, need: &Need) -> Result<Plan, PlanError> {
 fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
     let root = ops.root().kept_at_once();
     let mut context = Context::new(ops, &root, need)?;
+    let all = context.cpus.clone();
+    let judged = if context.freed.is_empty() { all.clone() } else { all.intersection(&context.freed) };
     let mut plan = Plan::default();
     for definition in DEFINITIONS {
         let rank = need.rank(definition.id);
@@ -438,6 +451,7 @@ fn plan_with(ops: &dyn SystemOps, need: &Need) -> Result<Plan, PlanError> {
             continue;
         }
         context.is_named = is_named;
+        context.cpus = if is_named { all.clone() } else { judged.clone() };
         // Only what this setting reads says why it has no device.
         root.take_unread();
         match read(definition, &context, need) {

@@ -305,7 +305,7 @@ fn a_large_server_is_checked_with_few_reads() {
     let root = large_server(folder.path()).at_once();
     let found = findings(&root, &facts(&root), None, None);
     let of = |id: &str| found.iter().find(|finding| finding.id == id).unwrap();
-    assert_eq!(of("cpu.idle_states").title, "deepest idle state C6 takes 190 us to leave");
+    assert_eq!(of("cpu.idle_states").title, "deepest idle state C6 on isolated CPUs 250-255 takes 190 us to leave");
     assert_eq!(of("irq.affinity").title, "interrupt 0 (nvme0q0) and 3 more can arrive at CPUs 250-255");
     assert!(of("irq.affinity").remedy.starts_with("echo 0-249 | sudo tee /proc/irq/0/smp_affinity_list "));
     // 15 files for each CPU, and one past its last idle state; one for each interrupt.

@@ -89,10 +89,8 @@ fn governor(context: &CheckContext) -> Finding {
     if context.online().is_empty() {
         return unknown(ID, "frequency governor not readable", context.evidence(&format!("{CPU}/online")));
     }
-    let isolated = format!("{CPU}/isolated");
-    match cpus::read_list(context.root, &isolated) {
-        Ok(_) | Err(Unreadable::Absent) => {}
-        Err(why) => return unknown(ID, "isolated CPUs not readable", without(&isolated, why)),
+    if let Some(finding) = context.unread_isolation(ID) {
+        return finding;
     }
     let judged = context.realtime_cpus();
     let unread = judged.iter().find(|&cpu| context.root.word(&file(cpu, "governor")).is_err());
@@ -138,10 +136,7 @@ fn governor(context: &CheckContext) -> Finding {
         let governors: BTreeSet<String> =
             scaled.iter().filter_map(|(cpu, _)| context.root.word(&file(*cpu, "governor")).ok()).collect();
         let governors = governors.into_iter().collect::<Vec<_>>().join(", ");
-        let of_cpus = match judged == *context.online() {
-            true => String::new(),
-            false => format!(" on isolated {}", judged.in_words()),
-        };
+        let of_cpus = context.on_realtime_cpus();
         let Some(cpu) = scaled.first().map(|(cpu, _)| *cpu) else {
             let read = context.evidence(&file(judged.first().unwrap_or(0), "governor"));
             return ok(ID, format!("frequency governor performance{of_cpus}"), read);
@@ -165,11 +160,11 @@ fn governor(context: &CheckContext) -> Finding {
     .until_boot()
 }
 
-/// The command that makes all CPUs run at their highest frequency.
+/// The command that makes the CPUs that count run at their highest frequency.
 fn highest_frequency(context: &CheckContext) -> String {
     let offered = |cpu: u32| format!("{CPU}/cpu{cpu}/cpufreq/scaling_available_governors");
-    match context.online().iter().all(|cpu| offers(context, &offered(cpu))) {
-        true => "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor".to_owned(),
+    match context.realtime_cpus().iter().all(|cpu| offers(context, &offered(cpu))) {
+        true => format!("echo performance | sudo tee {}", context.realtime_files("cpufreq/scaling_governor")),
         false => format!("sudo {PUNCTUAL} tune --only cpu.frequency --setting cpu.frequency=max --yes"),
     }
 }
@@ -205,8 +200,11 @@ fn offers(context: &CheckContext, path: &str) -> bool {
 
 fn idle_states(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.idle_states";
-    let deepest = context
-        .online()
+    if let Some(finding) = context.unread_isolation(ID) {
+        return finding;
+    }
+    let judged = context.realtime_cpus();
+    let deepest = judged
         .iter()
         .flat_map(|cpu| usable_idle_states(context.root, cpu).map(move |(number, state)| (state, cpu, number)))
         // Keeps the first of equals, so that the evidence names the lowest CPU.
@@ -217,10 +215,12 @@ fn idle_states(context: &CheckContext) -> Finding {
         return unknown(ID, title, context.evidence("sys/devices/system/cpu/cpuidle/current_driver"));
     }
     let Some((state, cpu, number)) = deepest else {
-        let path = format!("{CPU}/cpu0/cpuidle/state0/latency");
+        let file = |name: &str| format!("{CPU}/cpu{}/cpuidle/state0/{name}", judged.first().unwrap_or(0));
+        let path = file("latency");
         return match context.root.try_read(&path) {
             Ok(_) => {
-                ok(ID, "all idle states are disabled", context.evidence(&format!("{CPU}/cpu0/cpuidle/state0/disable")))
+                let title = format!("all idle states are disabled{}", context.on_realtime_cpus());
+                ok(ID, title, context.evidence(&file("disable")))
             }
             Err(Unreadable::Absent) if !context.online().is_empty() => {
                 not_applicable(ID, "the kernel has no idle states for this CPU", without(&path, Unreadable::Absent))
@@ -229,26 +229,26 @@ fn idle_states(context: &CheckContext) -> Finding {
         };
     };
     let read = evidence(&format!("{CPU}/cpu{cpu}/cpuidle/state{number}/latency"), &state.exit_us.to_string());
-    let title = format!("deepest idle state {} takes {} us to leave", state.name, state.exit_us);
+    let title =
+        format!("deepest idle state {}{} takes {} us to leave", state.name, context.on_realtime_cpus(), state.exit_us);
     let limit_ns = context.limit_ns.map_or(IDLE_EXIT_LIMIT_NS, |limit_ns| limit_ns / 10);
     if state.exit_us.saturating_mul(1000) <= limit_ns {
         return ok(ID, title, read);
     }
     // Without all states, idle CPUs would poll: hot, and slower for their siblings.
-    let slow: BTreeSet<usize> = context
-        .online()
+    let slow: BTreeSet<usize> = judged
         .iter()
         .flat_map(|cpu| usable_idle_states(context.root, cpu))
         .filter(|(_, state)| state.exit_us.saturating_mul(1000) > limit_ns)
         .map(|(number, _)| number)
         .collect();
-    let files = slow.iter().map(|number| format!("/{CPU}/cpu*/cpuidle/state{number}/disable")).collect::<Vec<_>>();
+    let files = slow.iter().map(|number| context.realtime_files(&format!("cpuidle/state{number}/disable")));
     warn(ID, title, read)
         .because(
             "A sleeping CPU must wake before it can handle its timer, which adds to the latency.",
             format!(
                 "punctual measure timer --hold-cpu-awake, or until the next boot: echo 1 | sudo tee {}",
-                files.join(" ")
+                files.collect::<Vec<_>>().join(" ")
             ),
         )
         .until_boot()
@@ -262,7 +262,16 @@ fn smt(context: &CheckContext) -> Finding {
     const REFUSING: [&str; 3] = ["notimplemented", "notsupported", "forceoff"];
     let (active, control) = (format!("{CPU}/smt/active"), format!("{CPU}/smt/control"));
     let list = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/thread_siblings_list");
-    let (cores, is_complete) = topology::shared_cores(context.root);
+    if let Some(finding) = context.unread_isolation(ID) {
+        return finding;
+    }
+    let (mut cores, is_complete) = topology::shared_cores(context.root);
+    let (judged, shared) = (context.realtime_cpus(), cores.len());
+    cores.retain(|core| !core.intersection(&judged).is_empty());
+    if cores.is_empty() && shared > 0 && is_complete && !context.is_guest() {
+        let title = format!("no CPU shares the core of isolated {}", judged.in_words());
+        return ok(ID, title, context.evidence(&list(judged.first().unwrap_or(0))));
+    }
     let has_switch = || context.root.word(&control).is_ok_and(|state| !REFUSING.contains(&&*state));
     // Kernels for CPUs without SMT lack the file, and so do kernels before 4.19.
     let answer = context.root.try_read(&active);
@@ -270,7 +279,9 @@ fn smt(context: &CheckContext) -> Finding {
         // The switch takes all threads of a core but the first one offline.
         let is_first_kept = cores.iter().all(|core| kept_thread(context, core) == core.first());
         let remedy = match answer.as_deref() {
-            Ok("1") if has_switch() && is_first_kept => format!("echo off | sudo tee /{control}"),
+            Ok("1") if has_switch() && is_first_kept && cores.len() == shared => {
+                format!("echo off | sudo tee /{control}")
+            }
             _ => without_siblings(context, &cores),
         };
         let more = match cores.len() - 1 {
@@ -400,16 +411,19 @@ fn mitigations(context: &CheckContext) -> Finding {
 /// A maximum below what the CPU can do, perhaps left by a tool or by the firmware.
 fn frequency_limit(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.frequency_limit";
+    if let Some(finding) = context.unread_isolation(ID) {
+        return finding;
+    }
+    let judged = context.realtime_cpus();
     let file = |cpu: u32, name: &str| format!("{CPU}/cpu{cpu}/cpufreq/{name}");
     let positive = |text: &str| text.parse::<u64>().ok().filter(|khz| *khz > 0);
     let number = |cpu: u32, name: &str| context.root.parsed(&file(cpu, name), positive).ok();
-    let known: Vec<(u32, u64, u64)> = context
-        .online()
+    let known: Vec<(u32, u64, u64)> = judged
         .iter()
         .filter_map(|cpu| Some((cpu, number(cpu, "scaling_max_freq")?, number(cpu, "cpuinfo_max_freq")?)))
         .collect();
     let Some(&(first, max, able)) = known.iter().find(|(_, max, able)| max < able).or(known.first()) else {
-        let path = file(context.online().first().unwrap_or(0), "cpuinfo_max_freq");
+        let path = file(judged.first().unwrap_or(0), "cpuinfo_max_freq");
         return match context.root.try_read(&path) {
             Err(Unreadable::Absent) if !context.online().is_empty() => {
                 not_applicable(ID, "this kernel does not set the CPU frequency", without(&path, Unreadable::Absent))
@@ -433,7 +447,8 @@ fn frequency_limit(context: &CheckContext) -> Finding {
         if slow_governor(context, ID).is_some() {
             return not_applicable(ID, "a governor keeps a lower frequency than the limit: see cpu.governor", read);
         }
-        return ok(ID, "no CPU is limited below its highest frequency", read);
+        let title = format!("no limit below the highest frequency{}", context.on_realtime_cpus());
+        return ok(ID, title, read);
     }
     let limited: Vec<&(u32, u64, u64)> = known.iter().filter(|(_, max, able)| max < able).collect();
     let cpus: CpuList = limited.iter().map(|(cpu, _, _)| *cpu).collect();
@@ -503,21 +518,22 @@ fn turbo(context: &CheckContext) -> Finding {
 
 fn energy_preference(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.energy_preference";
+    if let Some(finding) = context.unread_isolation(ID) {
+        return finding;
+    }
+    let judged = context.realtime_cpus();
     let file = |cpu: u32| format!("{CPU}/cpu{cpu}/cpufreq/energy_performance_preference");
     // Names of intel_pstate and amd-pstate, or a number.
     let is_known = |text: &str| {
         ["default", "performance", "balance_performance", "balance_power", "power"].contains(&text)
             || text.parse::<u8>().is_ok()
     };
-    let read: Vec<(u32, String)> = context
-        .online()
-        .iter()
-        .filter_map(|cpu| Some((cpu, context.root.text_if(&file(cpu), is_known).ok()?)))
-        .collect();
+    let read: Vec<(u32, String)> =
+        judged.iter().filter_map(|cpu| Some((cpu, context.root.text_if(&file(cpu), is_known).ok()?))).collect();
     // `0` is the number of `performance`.
     let saves = |value: &str| !matches!(value, "performance" | "0");
     let Some((cpu, value)) = read.iter().find(|(_, value)| saves(value)).or(read.first()) else {
-        let path = file(context.online().first().unwrap_or(0));
+        let path = file(judged.first().unwrap_or(0));
         return match context.root.try_read(&path) {
             Err(Unreadable::Absent) if !context.online().is_empty() => {
                 not_applicable(ID, "the processor takes no preference", without(&path, Unreadable::Absent))
@@ -526,19 +542,18 @@ fn energy_preference(context: &CheckContext) -> Finding {
         };
     };
     let seen = evidence(&file(*cpu), value);
-    let unread = context.online().iter().find(|cpu| !read.iter().any(|(known, _)| known == cpu));
+    let unread = judged.iter().find(|cpu| !read.iter().any(|(known, _)| known == cpu));
     if let Some(unread) = unread.filter(|_| !saves(value)) {
         return unknown(ID, format!("energy preference of CPU {unread} not readable"), context.evidence(&file(unread)));
     }
     if !saves(value) {
-        return ok(ID, "the processor prefers speed", seen);
+        return ok(ID, format!("the processor prefers speed{}", context.on_realtime_cpus()), seen);
     }
     let offered = format!("{CPU}/cpu{cpu}/cpufreq/energy_performance_available_preferences");
-    let remedy = match offers(context, &offered) {
-        true => format!("echo performance | sudo tee /{CPU}/cpu*/cpufreq/energy_performance_preference"),
-        // The lowest number prefers speed most.
-        false => format!("echo 0 | sudo tee /{CPU}/cpu*/cpufreq/energy_performance_preference"),
-    };
+    // The lowest number prefers speed most.
+    let wanted = if offers(context, &offered) { "performance" } else { "0" };
+    let remedy =
+        format!("echo {wanted} | sudo tee {}", context.realtime_files("cpufreq/energy_performance_preference"));
     warn(ID, format!("the processor saves energy ({value})"), seen)
         .because("It raises its frequency late and lowers it early, whatever the governor is called.", remedy)
         .until_boot()

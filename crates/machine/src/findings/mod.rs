@@ -193,6 +193,29 @@ impl<'a> CheckContext<'a> {
         if isolated.is_empty() { self.online().clone() } else { isolated }
     }
 
+    /// The finding if it is not known which CPUs are isolated, so that those that count are not known either.
+    fn unread_isolation(&self, id: &str) -> Option<Finding> {
+        match cpus::read_list(self.root, cpus::ISOLATED) {
+            Ok(_) | Err(Unreadable::Absent) => None,
+            Err(why) => Some(unknown(id, "isolated CPUs not readable", without(cpus::ISOLATED, why))),
+        }
+    }
+
+    /// The CPUs that count, for a title: ` on isolated CPUs 2-3`; nothing if all do.
+    fn on_realtime_cpus(&self) -> String {
+        let judged = self.realtime_cpus();
+        if judged == *self.online() { String::new() } else { format!(" on isolated {}", judged.in_words()) }
+    }
+
+    /// The paths of a file of each CPU that counts, for a remedy.
+    fn realtime_files(&self, file: &str) -> String {
+        let judged = self.realtime_cpus();
+        if judged == *self.online() {
+            return format!("/sys/devices/system/cpu/cpu*/{file}");
+        }
+        judged.iter().map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/{file}")).collect::<Vec<_>>().join(" ")
+    }
+
     /// The command or run of punctual that set a file to its present value; `None` if punctual did not.
     fn setter(&self, path: &str) -> Option<Setter> {
         let files = self.set_files.get_or_init(|| journal::set_files(&self.root.not_kept()));

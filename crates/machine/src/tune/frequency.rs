@@ -36,20 +36,16 @@ pub(super) fn in_mhz(khz: u64) -> String {
 }
 
 pub(super) fn governor(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
-    // The check judges the CPUs that are set apart for real-time work, if there are any.
-    let is_narrowed = !context.is_named && !context.freed.is_empty();
-    let narrowed = Context { cpus: context.cpus.intersection(&context.freed), ..context.clone() };
-    let context = if is_narrowed { &narrowed } else { context };
     let leads = policies(context);
-    // A limit below the highest frequency of the CPU is lifted by cpu.max_freq, unless the kernel keeps it, so the frequency
-    // is not fixed any more. Another governor replaces one that keeps a low frequency.
-    let is_limited = |lead: u32| {
-        let highest = cpus::highest_khz(context.root, lead);
-        let own = cpus::constant_khz(context.root, lead);
-        context.root.number(&cpufreq(lead, "scaling_max_freq")) < highest || own.is_some() && own < highest
+    // Another governor replaces one that keeps a low frequency, and `cpu.max_freq` lifts a limit, unless the kernel keeps it.
+    let is_raised = |lead: u32| {
+        let limit = context.root.number(&cpufreq(lead, "scaling_max_freq"));
+        let reached = if context.lifts_limits { cpus::highest_khz(context.root, lead) } else { limit };
+        cpus::constant_khz(context.root, lead).or(limit) < reached
     };
-    let has_fixed = |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) != Some(false) && !is_limited(*lead);
+    let has_fixed = |lead: &u32| cpus::has_fixed_frequency(context.root, *lead) != Some(false) && !is_raised(*lead);
     if !context.is_named && !leads.is_empty() && leads.iter().all(has_fixed) {
+        let is_narrowed = context.cpus != context.online;
         let of_cpus = if is_narrowed { format!(" of {}", context.cpus.in_words()) } else { String::new() };
         let reason = format!("the frequency{of_cpus} is fixed: its limits are equal, or its governor keeps it");
         return Err(WhyNot::NoEffect(reason));

@@ -33,8 +33,8 @@ pub(super) fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<
             }
         },
     };
-    let has_states = context.root.exists("sys/devices/system/cpu/cpu0/cpuidle/state0");
-    if !context.is_named && !has_states {
+    let has_states = |cpu| context.root.exists(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state0"));
+    if !context.is_named && !context.cpus.iter().any(has_states) {
         return Err(WhyNot::NoEffect("the kernel has no idle states for this CPU".to_owned()));
     }
     let limit_us = if to == "n/a" { Some(0) } else { to.parse::<u64>().ok() };

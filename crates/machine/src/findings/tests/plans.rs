@@ -307,3 +307,95 @@ fn the_interrupt_of_virtualisation_on_arm_is_not_moved() {
     let plan = tune::plan(&root, &Need { only: vec!["irq.affinity"], ..Need::default() }).unwrap();
     assert!(plan.changes.is_empty(), "{plan:?}");
 }
+
+/// Isolated CPUs are for real-time work: the settings of the others do not matter.
+#[test]
+fn settings_of_cpus_count_on_the_isolated_ones() {
+    let (_folder, root) = machine(&[("sys/devices/system/cpu/isolated", "1")]);
+    let set = |cpu: u32, file: &str, text: &str| put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/{file}"), text);
+    for cpu in 0..2 {
+        set(cpu, "cpufreq/cpuinfo_min_freq", "800000");
+        set(cpu, "cpufreq/cpuinfo_max_freq", "3000000");
+        set(cpu, "cpuidle/state0/name", "C6");
+        set(cpu, "cpuidle/state0/latency", "130");
+        set(cpu, "power/pm_qos_resume_latency_us", "0");
+    }
+    for (id, setting, file, bad, good) in [
+        (
+            "cpu.energy_preference",
+            "cpu.energy_preference",
+            "cpufreq/energy_performance_preference",
+            "power",
+            "performance",
+        ),
+        ("cpu.frequency_limit", "cpu.max_freq", "cpufreq/scaling_max_freq", "2000000", "3000000"),
+        ("cpu.idle_states", "cpu.idle_states", "cpuidle/state0/latency", "130", "2"),
+    ] {
+        let judged = || {
+            let found = finding(&root, id);
+            let plan = tune::plan(&root, &Need::default()).unwrap();
+            let planned = plan.changes.into_iter().find(|change| change.id == setting);
+            let writes = planned.map(|setting| setting.changes().count());
+            (found.state, found.remedy.contains("cpu1/"), found.remedy.contains("cpu*/"), writes)
+        };
+        set(0, file, bad);
+        set(1, file, good);
+        assert_eq!(judged(), (FindingState::Ok, false, false, None), "{id}");
+        assert!(finding(&root, id).title.contains(" on isolated CPU 1"), "{id}");
+        set(1, file, bad);
+        assert_eq!(judged(), (FindingState::Warn, true, false, Some(1)), "{id}");
+        // The user may name the setting for all CPUs.
+        let named = tune::plan(&root, &Need { only: vec![setting], ..Need::default() }).unwrap();
+        assert_eq!(named.changes[0].changes().count(), 2, "{id}");
+    }
+}
+
+#[test]
+fn cores_count_that_an_isolated_cpu_shares() {
+    let (_folder, root) = machine(&[
+        ("sys/devices/system/cpu/online", "0-3"),
+        ("sys/devices/system/cpu/smt/active", "1"),
+        ("sys/devices/system/cpu/smt/control", "on"),
+    ]);
+    let judged = |isolated: &str, cores: [&str; 4]| {
+        put(&root, "sys/devices/system/cpu/isolated", isolated);
+        for (cpu, core) in cores.into_iter().enumerate() {
+            put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), core);
+        }
+        let found = finding(&root, "cpu.smt");
+        (found.state, found.title, tune::by_hand(&root, &isolated.parse().unwrap_or_default()).len())
+    };
+    let alone = "no CPU shares the core of isolated CPUs 2-3".to_owned();
+    assert_eq!(judged("2-3", ["0-1", "0-1", "2", "3"]), (FindingState::Ok, alone, 0));
+    assert_eq!(judged("2", ["0-1", "0-1", "2-3", "2-3"]).0, FindingState::Warn);
+    let sibling = "echo 0 | sudo tee /sys/devices/system/cpu/cpu3/online";
+    assert_eq!(finding(&root, "cpu.smt").remedy, sibling, "the other core keeps its threads");
+    assert_eq!(judged("\n", ["0-1", "0-1", "2", "3"]).0, FindingState::Warn);
+}
+
+/// Nothing lifts the limit that keeps the frequency, so another governor changes nothing.
+#[test]
+fn a_governor_alone_does_not_free_a_fixed_frequency() {
+    let (_folder, root) = machine(&[]);
+    for cpu in 0..2 {
+        for (file, text) in [
+            ("scaling_governor", "schedutil"),
+            ("scaling_min_freq", "1000000"),
+            ("scaling_max_freq", "1000000"),
+            ("cpuinfo_min_freq", "800000"),
+            ("cpuinfo_max_freq", "3000000"),
+        ] {
+            put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}"), text);
+        }
+    }
+    let effect = |need: &Need| {
+        let plan = tune::plan(&root, need).unwrap();
+        plan.changes.into_iter().find(|setting| setting.id == "cpu.governor").map(|setting| setting.effect)
+    };
+    let only = |ids: &[&'static str]| Need { only: ids.to_vec(), ..Need::default() };
+    let useful = Some("no slow start after a pause");
+    assert_eq!(effect(&Need::default()), useful, "the whole plan lifts the limit");
+    assert_eq!(effect(&only(&["cpu.governor", "cpu.max_freq"])), useful);
+    assert_eq!(effect(&only(&["cpu.governor"])), Some("none expected here"));
+    assert_eq!(effect(&Need { without: vec!["cpu.max_freq"], ..Need::default() }), None);
+}

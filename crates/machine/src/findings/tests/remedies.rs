@@ -105,13 +105,18 @@ fn the_remedy_for_smt_keeps_isolated_cpus_online() {
         finding(&root, "cpu.smt").remedy
     };
     const SWITCH: &str = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
-    for isolated in ["\n", "1", "1,3"] {
+    for isolated in ["\n", "0-1"] {
         assert_eq!(remedy(isolated), SWITCH, "{isolated}");
     }
     let file = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/online");
-    assert_eq!(remedy("3"), format!("echo 0 | sudo tee {} {}", file(2), file(1)));
-    let other = "isolate another CPU than 2: CPU 0 of its core cannot go offline";
-    assert_eq!(remedy("2"), format!("echo 0 | sudo tee {}\n{other}", file(3)));
+    for (isolated, sibling) in [("1", 3), ("1,3", 3), ("3", 1)] {
+        assert_eq!(remedy(isolated), format!("echo 0 | sudo tee {}", file(sibling)), "{isolated}");
+    }
+    assert_eq!(
+        remedy("2-3"),
+        format!("echo 0 | sudo tee {}\nisolate another CPU than 2: CPU 0 of its core cannot go offline", file(1))
+    );
+    assert_eq!(remedy("2"), "isolate another CPU than 2: CPU 0 of its core cannot go offline");
 }
 
 #[test]

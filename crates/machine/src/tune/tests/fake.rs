@@ -24,9 +24,10 @@ pub(super) struct Fake {
 
 const FILES: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/online", "0-1"),
-    ("sys/devices/system/cpu/isolated", ""),
+    ("sys/devices/system/cpu/isolated", "\n"),
     ("sys/devices/system/cpu/nohz_full", "1"),
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
+    ("sys/devices/system/cpu/cpu1/cpuidle/state0/name", "POLL"),
     ("sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us", "0"),
     ("sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us", "0"),
     ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never"),
