@@ -10,8 +10,8 @@ use crate::{CpuList, Root, Unreadable, kernel::version};
 
 /// Device interrupts that each CPU has served since boot, from `/proc/interrupts`.
 ///
-/// Numbered lines belong to devices; the other lines belong to the kernel (timer ticks, inter-processor interrupts). A
-/// numbered timer, as on ARM, is excluded because it wakes the measured threads.
+/// Numbered lines belong to devices; the other lines belong to the kernel (timer ticks, inter-processor interrupts). Numbered
+/// ones of a single CPU, such as the timers of ARM and Xen, are excluded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interrupts(BTreeMap<u32, u64>);
 
@@ -25,7 +25,8 @@ impl Interrupts {
     fn parse(text: &str) -> Self {
         let cpus = cpus(text);
         let mut counts: BTreeMap<u32, u64> = cpus.iter().map(|&cpu| (cpu, 0)).collect();
-        for (_, rest) in numbered(text).filter(|(_, rest)| !rest.trim_end().ends_with("timer")) {
+        let is_of_device = |rest: &str| !rest.split_whitespace().next_back().is_some_and(is_per_cpu);
+        for (_, rest) in numbered(text).filter(|(_, rest)| is_of_device(rest)) {
             for (cpu, count) in cpus.iter().zip(rest.split_whitespace()) {
                 *counts.entry(*cpu).or_default() += count.parse::<u64>().unwrap_or(0);
             }
@@ -119,14 +120,13 @@ impl InterruptWatch {
 
     fn is_suspicious(&self, root: &Root) -> bool {
         let numbers = self.readings.first().map_or(0, |first| first.counts.len());
-        let is_timer = |number: u32| {
-            // A timer of ARM is numbered, too.
+        let is_of_cpu = |number: u32| {
             let actions = root.not_kept().read(&format!("sys/kernel/irq/{number}/actions"));
-            actions.is_some_and(|actions| actions.ends_with("timer"))
+            actions.is_some_and(|actions| is_per_cpu(&actions))
         };
         (0..u32::try_from(numbers).unwrap_or(0))
             .filter_map(|number| Some((number, self.busiest(number)?)))
-            .any(|(number, counted)| counted.per_second() >= STORM_PER_SECOND * SUSPICIOUS && !is_timer(number))
+            .any(|(number, counted)| counted.per_second() >= STORM_PER_SECOND * SUSPICIOUS && !is_of_cpu(number))
     }
 
     /// The busiest part of the time for this interrupt; `None` if it was not counted, e.g. because its device was set up
@@ -195,10 +195,18 @@ pub(crate) enum Mover {
     Nobody,
 }
 
-/// True for the interrupts of timers, performance counters and virtualisation on ARM: they have numbers, but belong to one CPU
-/// each and cannot be moved.
+/// The interrupts of each CPU in guests of Xen, without its number (arch/x86/xen/smp.c, smp_pv.c, spinlock.c and time.c).
+const OF_XEN_CPU: [&str; 8] = ["timer", "resched", "callfunc", "callfuncsingle", "irqwork", "spinlock", "debug", "pmu"];
+
+/// True for the interrupts of timers, performance counters, tracing and virtualisation on ARM and RISC-V, and for those of the
+/// CPUs in guests of Xen: they have numbers, but belong to one CPU each, and the kernel refuses to move them.
 pub(crate) fn is_per_cpu(handlers: &str) -> bool {
-    handlers.ends_with("timer") || handlers.contains("arm-pmu") || handlers == "vgic"
+    const OTHERS: [&str; 5] = ["vgic", "riscv-pmu", "arm_spe_pmu", "arm_trbe", "events"];
+    let name = handlers.trim_end_matches(|c: char| c.is_ascii_digit());
+    handlers.ends_with("timer")
+        || handlers.contains("arm-pmu")
+        || OTHERS.contains(&handlers)
+        || name != handlers && OF_XEN_CPU.contains(&name)
 }
 
 /// The file of the CPUs of an interrupt.
@@ -372,6 +380,22 @@ mod tests {
         assert_eq!(Interrupts::parse(X86).0, [(0, 15), (1, 70)].into());
         assert_eq!(Interrupts::parse(ARM).0, [(0, 7), (2, 1)].into());
         assert_eq!(Interrupts::parse(""), Interrupts::default());
+    }
+
+    #[test]
+    fn interrupts_of_a_single_cpu_are_not_those_of_devices() {
+        const XEN: &str = "           CPU0       CPU1\n \
+             16:      90000          0  xen-percpu    -virq      timer0\n \
+             17:       8000          0  xen-percpu    -ipi       resched0\n \
+             23:          0       7000  xen-percpu    -ipi       callfuncsingle1\n \
+             30:          4          5   xen-dyn    -event     blkif\n";
+        assert_eq!(Interrupts::parse(XEN).0, [(0, 4), (1, 5)].into());
+        for name in ["timer1", "resched12", "spinlock0", "pmu3", "arch_timer", "riscv-timer", "vgic", "arm_spe_pmu"] {
+            assert!(is_per_cpu(name), "{name}");
+        }
+        for name in ["eth0", "blkif", "debug", "callfunc", "nvme0q1", "timers", "rtc0"] {
+            assert!(!is_per_cpu(name), "{name}");
+        }
     }
 
     #[test]

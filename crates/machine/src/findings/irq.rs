@@ -227,8 +227,7 @@ fn storm(context: &CheckContext) -> Finding {
     let Some(uptime_s) = context.uptime_s().filter(|&seconds| seconds > 0.0) else {
         return unknown(ID, "time since boot not readable", context.evidence("proc/uptime"));
     };
-    // The timers of some boards are numbered, too.
-    let is_device = |irq: &&DeviceInterrupt| !irq.handlers.is_empty() && !irq.handlers.ends_with("timer");
+    let is_device = |irq: &&DeviceInterrupt| !irq.handlers.is_empty() && !interrupts::is_per_cpu(&irq.handlers);
     // A storm may have begun or ended since the boot.
     let now = match context.watched.map(InterruptWatch::parts) {
         Some(2..) => "in the busiest second",

@@ -399,3 +399,24 @@ fn a_governor_alone_does_not_free_a_fixed_frequency() {
     assert_eq!(effect(&only(&["cpu.governor"])), Some("none expected here"));
     assert_eq!(effect(&Need { without: vec!["cpu.max_freq"], ..Need::default() }), None);
 }
+
+/// The interrupts of the CPUs of a guest of Xen have numbers, but the kernel refuses to move them.
+#[test]
+fn interrupts_of_the_cpus_of_a_xen_guest_are_not_moved() {
+    const IRQ: [(u32, &str, &str, &str); 2] = [(16, "timer3", "3", "3"), (17, "resched3", "3", "3")];
+    let (_folder, root) = with_interrupts("6.1.0", "", &[IRQ[0], IRQ[1], (30, "blkif", "0-1", "0")]);
+    assert_eq!(finding(&root, "irq.affinity").state, FindingState::Ok);
+    let plan = tune::plan(&root, &Need::default()).unwrap();
+    let writes = plan
+        .changes
+        .iter()
+        .chain(&plan.right)
+        .find(|setting| setting.id == "irq.affinity")
+        .map(|setting| setting.writes.len());
+    assert!(writes.is_none_or(|writes| writes <= 1), "{writes:?}");
+    put(&root, "proc/uptime", "100.0 1.0");
+    let heading = "      CPU0 CPU1 CPU2 CPU3\n";
+    let line = " 17: 0 0 0 9000000 xen-percpu -ipi resched3\n 30: 5 0 0 0 xen-dyn -event blkif\n";
+    put(&root, "proc/interrupts", &format!("{heading}{line}"));
+    assert_eq!(finding(&root, "irq.storm").state, FindingState::Ok);
+}
