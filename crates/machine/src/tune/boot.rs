@@ -171,6 +171,9 @@ fn irq_balance(root: &Root, cpus: &CpuList) -> Option<String> {
     }
 }
 
+/// The program that changes the read-only systems of SUSE (openSUSE MicroOS, SUSE Linux Micro).
+const TRANSACTIONAL_UPDATE: &str = "usr/sbin/transactional-update";
+
 /// The boot loader of this machine, with the steps to add arguments.
 fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     let first = |paths: &[&'static str]| paths.iter().copied().find(|path| root.exists(path));
@@ -270,7 +273,10 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         return Some(("GRUB", vec![format!("sudo grubby --update-kernel=ALL --args=\"{arguments}\"")]));
     }
     root.exists(GRUB).then(|| {
-        let update = if root.exists("usr/sbin/update-grub") {
+        let update = if root.exists(TRANSACTIONAL_UPDATE) {
+            // Its system is read-only: only a new snapshot has the new file.
+            "sudo transactional-update grub.cfg"
+        } else if root.exists("usr/sbin/update-grub") {
             "sudo update-grub"
         } else if root.exists("boot/grub2") {
             "sudo grub2-mkconfig -o /boot/grub2/grub.cfg"

@@ -30,6 +30,8 @@ fn each_boot_loader_has_its_line() {
         ("GRUB", format!("in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet splash {ALL}\" | sudo update-grub"))
     );
     assert!(line(&[grub, ("boot/grub2/grub.cfg", "")]).1.ends_with("| sudo grub2-mkconfig -o /boot/grub2/grub.cfg"));
+    let read_only = [grub, ("boot/grub2/grub.cfg", ""), ("usr/sbin/transactional-update", "")];
+    assert!(line(&read_only).1.ends_with("| sudo transactional-update grub.cfg"));
     let pi =
         [("proc/device-tree/model", "Raspberry Pi 5 Model B"), ("boot/firmware/cmdline.txt", "root=/dev/sda rw\n")];
     let expected = format!("the one line of /boot/firmware/cmdline.txt: root=/dev/sda rw {ALL}");
