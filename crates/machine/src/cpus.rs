@@ -288,7 +288,12 @@ fn widen(root: &Root, cpuset: &cgroup::Cpuset, online: &CpuList) -> String {
     match virt::container(root).as_deref() {
         None | Some("none") => format!("widen it with `echo {online} | sudo tee {}`", cpuset.cpus_file),
         Some("docker") => format!("widen it with `docker update --cpuset-cpus={online} CONTAINER` on the host"),
-        Some(_) => format!("start the container with `--cpuset-cpus={online}`"),
+        Some("podman") => format!("start the container with `--cpuset-cpus={online}`"),
+        Some("kubernetes") => {
+            "give the pod whole CPUs of its own: equal requests and limits, and `cpuManagerPolicy: static` of the kubelet"
+                .to_owned()
+        }
+        Some(_) => format!("allow the container these CPUs where it is started: {online}"),
     }
 }
 

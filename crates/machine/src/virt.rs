@@ -231,6 +231,10 @@ pub(crate) fn is_container(root: &Root) -> bool {
 
 /// The kind of container according to the marks of container managers.
 fn container_mark(root: &Root) -> Option<String> {
+    // A pod also has the marks of the program that runs its containers, such as Docker or Podman.
+    if let Some(kind) = manager_of_files(root).filter(|kind| *kind == "kubernetes") {
+        return Some(kind.to_owned());
+    }
     if let Some(kind) = root.read("run/systemd/container").filter(|kind| !kind.is_empty()) {
         return Some(kind);
     }
@@ -314,6 +318,14 @@ mod tests {
         fs::create_dir(root.path("proc/1")).unwrap();
         fs::write(root.path("proc/1/environ"), "PATH=/bin\0container=lxc\0").unwrap();
         assert_eq!(container(&root).as_deref(), Some("lxc"));
+        // CRI-O leaves the mark of Podman.
+        fs::create_dir(root.path("run")).unwrap();
+        fs::write(root.path("run/.containerenv"), "").unwrap();
+        assert_eq!(container(&root).as_deref(), Some("podman"));
+        let hosts = "480 471 259:2 /var/lib/kubelet/pods/7/etc-hosts /etc/hosts rw - ext4 /dev/sda1 rw\n";
+        fs::create_dir(root.path("proc/self")).ok();
+        fs::write(root.path("proc/self/mountinfo"), hosts).unwrap();
+        assert_eq!(container(&root).as_deref(), Some("kubernetes"));
     }
 
     /// Such a container shares all namespaces with its host, except the one of mounts, which has no fixed number.

@@ -32,6 +32,45 @@ pub(super) const CHECKS: &[Check] = &[
     Check { id: "rights.memlock", subject: "locked memory", source: "mlock(2)", run: memlock },
 ];
 
+/// A right in the words of container managers.
+struct Right {
+    /// The capability without `CAP_`.
+    capability: &'static str,
+    /// The limit for Docker and Podman.
+    ulimit: &'static str,
+    /// The limit for systemd-nspawn.
+    rlimit: &'static str,
+    /// The setting of LXC.
+    lxc: &'static str,
+}
+
+const REALTIME: Right =
+    Right { capability: "SYS_NICE", ulimit: "rtprio=99", rlimit: "RTPRIO=99", lxc: "lxc.prlimit.rtprio = 99" };
+const MEMLOCK: Right = Right {
+    capability: "IPC_LOCK",
+    ulimit: "memlock=-1",
+    rlimit: "MEMLOCK=infinity",
+    lxc: "lxc.prlimit.memlock = unlimited",
+};
+
+/// The remedy that grants a right to this process.
+fn how_to_grant(context: &CheckContext, right: &Right) -> String {
+    let Right { capability, ulimit, rlimit, lxc } = right;
+    match context.machine.container.as_deref() {
+        None | Some("none") => RIGHTS.to_owned(),
+        Some("docker" | "podman") => format!("start the container with --cap-add={capability} --ulimit {ulimit}"),
+        // A pod has no limits of its own.
+        Some("kubernetes") => {
+            format!("run the container as root, with {capability} in securityContext.capabilities.add of its pod")
+        }
+        Some("systemd-nspawn") => {
+            format!("start the container with --capability=CAP_{capability} --rlimit={rlimit}")
+        }
+        Some("lxc") => format!("set `{lxc}` in the container's configuration, and start it again"),
+        Some(_) => format!("start the container with CAP_{capability}, or with the limit {ulimit}"),
+    }
+}
+
 fn realtime(context: &CheckContext) -> Finding {
     const ID: &str = "rights.realtime";
     let granted = Granted::read(context, CAP_SYS_NICE, "Max realtime priority");
@@ -42,10 +81,7 @@ fn realtime(context: &CheckContext) -> Finding {
             "Without one, the measuring thread is scheduled like all others: the results say nothing about real-time threads.",
             match granted.hard_limit.filter(|limit| limit.parse::<u8>().is_ok_and(|limit| limit > 0)) {
                 Some(limit) => format!("ulimit -S -r {limit}   # in this shell\n{RIGHTS}"),
-                None if context.in_container() => {
-                    "start the container with --cap-add=SYS_NICE --ulimit rtprio=99".to_owned()
-                }
-                None => RIGHTS.to_owned(),
+                None => how_to_grant(context, &REALTIME),
             },
         ).permanent(),
         (_, Some(limit)) if limit != "0" => {
@@ -183,11 +219,7 @@ fn memlock(context: &CheckContext) -> Finding {
             warn(ID, format!("{title} only"), granted.evidence)
                 .because(
                     "Memory that cannot be locked may be paged out, and the next access takes up to milliseconds.",
-                    if context.in_container() {
-                        "start the container with --cap-add=IPC_LOCK --ulimit memlock=-1"
-                    } else {
-                        RIGHTS
-                    },
+                    how_to_grant(context, &MEMLOCK),
                 )
                 .permanent()
         }

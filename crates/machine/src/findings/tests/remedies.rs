@@ -274,6 +274,33 @@ fn reasons_and_remedies_are_those_of_the_case() {
     assert_eq!(timers("0-1"), "timers of CPUs 0-1 may run on other CPUs");
 }
 
+/// Each container manager has words of its own for rights.
+#[test]
+fn rights_of_a_container_are_granted_in_the_words_of_its_manager() {
+    let (_folder, root) = machine(&[
+        ("proc/self/status", "CapEff:\t0000000000000000\n"),
+        ("proc/self/limits", "Max locked memory 8388608 8388608 bytes\nMax realtime priority 0 0\n"),
+        ("proc/self/ns/.keep", ""),
+    ]);
+    std::os::unix::fs::symlink("pid:[4026532300]", root.path("proc/self/ns/pid")).unwrap();
+    for (kind, words) in [
+        ("docker", ["--cap-add=SYS_NICE --ulimit rtprio=99", "--cap-add=IPC_LOCK --ulimit memlock=-1"]),
+        ("systemd-nspawn", ["--capability=CAP_SYS_NICE --rlimit=RTPRIO=99", "--rlimit=MEMLOCK=infinity"]),
+        ("lxc", ["`lxc.prlimit.rtprio = 99`", "`lxc.prlimit.memlock = unlimited`"]),
+        ("other", ["CAP_SYS_NICE", "CAP_IPC_LOCK"]),
+    ] {
+        put(&root, "run/systemd/container", kind);
+        let remedies = ["rights.realtime", "rights.memlock"].map(|id| finding(&root, id).remedy);
+        for (remedy, words) in remedies.iter().zip(words) {
+            assert!(remedy.contains(words), "{kind}: {remedy}");
+        }
+    }
+    let hosts = "480 471 259:2 /var/lib/kubelet/pods/7/etc-hosts /etc/hosts rw - ext4 /dev/sda1 rw\n";
+    put(&root, "proc/self/mountinfo", hosts);
+    let remedy = finding(&root, "rights.realtime").remedy;
+    assert!(remedy.contains("SYS_NICE in securityContext.capabilities.add"), "{remedy}");
+}
+
 /// A process may raise its soft limit by itself.
 #[test]
 fn a_right_that_the_hard_limit_grants_needs_no_setup() {
