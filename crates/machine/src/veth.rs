@@ -16,7 +16,7 @@ const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PREFIX: u8 = 30;
 
 /// Time limit for the new link, whose queues the kernel starts within milliseconds.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Two network namespaces joined by a veth pair, ready for the first packet. Both links are up, know the other's
 /// Ethernet address, and send no traffic of their own.

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 
 use machine::veth::{VethEnd, VethPair};
@@ -86,13 +86,20 @@ fn settings_of_a_run_are_restored_also_after_a_crash() {
             format!("mount -t sysfs sysfs /sys && exec {PUNCTUAL} {words} --nic {settings} --duration {duration}");
         let start = || {
             let mut command = Command::new("unshare");
-            command.args(["--mount", "sh", "-c", &script]).current_dir(scratch.path()).stdout(Stdio::null()).spawn()
+            command.args(["--mount", "sh", "-c", &script]).current_dir(scratch.path());
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
         };
         ends.near.namespace.run(start).unwrap().expect("unshare, of util-linux")
     };
+    // An invalid run writes its record, too.
+    let wait = |child: Child| {
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(0 | 4)), "{}: {errors}", output.status);
+    };
 
     assert!(has_tso(&ends.near));
-    measure("tso=off,gro=off", "200ms").wait().unwrap();
+    wait(measure("tso=off,gro=off", "200ms"));
     let settings: Vec<_> = scratch.record().settings.into_iter().filter(|s| s.name.starts_with("near ")).collect();
     let values: Vec<_> =
         settings.iter().map(|s| [&*s.name, &*s.before, &*s.during, s.after.as_deref().unwrap()]).collect();
@@ -112,10 +119,10 @@ fn settings_of_a_run_are_restored_also_after_a_crash() {
     assert!(!has_tso(&ends.near));
     let restored = inside(&ends.near, &["restore"]);
     assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
-    assert!(has_tso(&ends.near));
+    assert!(has_tso(&ends.near), "{}", String::from_utf8_lossy(&restored.stdout));
 
     // A setting that the driver does not support makes the run invalid.
-    measure("eee=off", "200ms").wait().unwrap();
+    wait(measure("eee=off", "200ms"));
     let record = scratch.record();
     let reason = record.validity.reasons.iter().find(|reason| reason.id == "nic.refused").unwrap();
     assert!(reason.text.contains("the driver of near cannot change eee"), "{}", reason.text);
