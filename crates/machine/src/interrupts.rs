@@ -217,6 +217,19 @@ pub(crate) fn affinity_file(number: u32) -> String {
 /// Returns who can change the CPUs of an interrupt with these handlers.
 ///
 /// Only debugfs shows which interrupts a driver manages (`IRQD_AFFINITY_MANAGED`). Since Linux 6.13 the file has no right to be
+/// The CPUs at which an interrupt arrives now; empty if it has not been started yet.
+///
+/// # Errors
+/// The errors of [`Root::parsed`]: older kernels do not have the file.
+pub(crate) fn effective(root: &Root, number: u32) -> Result<CpuList, Unreadable> {
+    root.parsed(&effective_file(number), |text| text.parse().ok())
+}
+
+/// The file of [`effective`].
+pub(crate) fn effective_file(number: u32) -> String {
+    format!("proc/irq/{number}/effective_affinity_list")
+}
+
 /// written then. Before, the name is a sign: NVMe disks, and virtio disks since Linux 4.11, have managed queues.
 pub(crate) fn mover(root: &Root, number: u32, handlers: &str) -> Mover {
     let path = affinity_file(number);

@@ -76,7 +76,8 @@ const KVM_STATE: &str = "x86/kvm:online";
 fn steal_clock(context: &CheckContext) -> Option<String> {
     const STATES: &str = "sys/devices/system/cpu/hotplug/states";
     const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
-    let states = context.root.read(STATES).unwrap_or_default();
+    let is_list = |text: &str| text.lines().all(|line| line.contains(": "));
+    let states = context.root.text_if(STATES, is_list).unwrap_or_default();
     let names: Vec<&str> = states.lines().filter_map(|line| Some(line.split_once(": ")?.1.trim())).collect();
     if let Some(name) = STEAL_STATES.into_iter().find(|name| names.contains(name)) {
         return Some(format!("/{STATES}: {name}"));

@@ -88,14 +88,17 @@ fn affinity(context: &CheckContext) -> Finding {
         return finding;
     }
     let Some(devices) = context.interrupts() else { return interrupts_unread(context, ID) };
-    // The effective CPUs say where the interrupt arrives now; older kernels have the allowed ones only.
     let cpus = |irq: &DeviceInterrupt| -> Option<(String, CpuList)> {
-        ["effective_affinity_list", "smp_affinity_list"].into_iter().find_map(|file| {
-            let path = format!("proc/irq/{}/{file}", irq.number);
-            let cpus: CpuList = context.root.read(&path)?.parse().ok()?;
-            // An interrupt that has not been started yet has no effective CPU.
-            (!cpus.is_empty()).then_some((path, cpus))
-        })
+        match interrupts::effective(context.root, irq.number) {
+            Ok(cpus) if !cpus.is_empty() => Some((interrupts::effective_file(irq.number), cpus)),
+            // The allowed ones.
+            Ok(_) | Err(Unreadable::Absent) => {
+                let path = interrupts::affinity_file(irq.number);
+                let cpus: CpuList = context.root.parsed(&path, |text| text.parse().ok()).ok()?;
+                (!cpus.is_empty()).then_some((path, cpus))
+            }
+            Err(_) => None,
+        }
     };
     let is_movable = |irq: &&DeviceInterrupt| !irq.handlers.is_empty() && !interrupts::is_per_cpu(&irq.handlers);
     let movable: Vec<&DeviceInterrupt> = devices.iter().filter(is_movable).collect();

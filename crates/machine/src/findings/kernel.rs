@@ -471,7 +471,15 @@ fn watchdogs(context: &CheckContext) -> Finding {
     let names = on.iter().map(|(path, _)| if *path == HARD { "hard (NMI)" } else { "soft" });
     let names = names.collect::<Vec<_>>().join(" and ");
     // The kernel leaves out the CPUs of nohz_full by default.
-    if let Ok(watched) = cpus::read_list(context.root, cpus::WATCHDOGS) {
+    let watched = match cpus::read_list(context.root, cpus::WATCHDOGS) {
+        Err(Unreadable::Absent) => None,
+        Err(why) => return unknown(ID, "CPUs of the watchdogs not readable", without(cpus::WATCHDOGS, why)),
+        Ok(watched) => Some(watched),
+    };
+    if let Some(finding) = context.unread_isolation(ID) {
+        return finding;
+    }
+    if let Some(watched) = watched {
         let read = evidence(cpus::WATCHDOGS, &watched.to_string());
         // Without isolated CPUs, those that were left out are meant for real-time work.
         let meant = match context.isolated().is_empty() {

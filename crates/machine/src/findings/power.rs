@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, chosen, evidence, files, not_applicable, ok, unknown, warn, without};
-use crate::{Root, Unreadable, boot_arguments, kernel::version};
+use crate::{Root, Unreadable, boot_arguments, kernel::version, root::is_printable};
 
 const PCI: &str = "sys/bus/pci/devices";
 const USB: &str = "sys/bus/usb/devices";
@@ -138,13 +138,12 @@ fn aspm_links(root: &Root) -> Vec<(String, Result<u8, Unreadable>)> {
 pub(crate) fn aspm_is_off(root: &Root) -> Option<&'static str> {
     /// The first kernel with files for links (commit 72ea91afbfb0).
     const HAS_LINKS: (u32, u32) = (5, 5);
-    let cmdline = root.read("proc/cmdline").unwrap_or_default();
+    let cmdline = root.text_if("proc/cmdline", is_printable).unwrap_or_default();
     if boot_arguments::value(&cmdline, "pcie_aspm") == Some("off") {
         return Some("the kernel was booted with pcie_aspm=off");
     }
     let policy = root.read(ASPM_POLICY).and_then(|policy| chosen(&policy));
-    let release = root.read("proc/sys/kernel/osrelease");
-    let shows_links = release.and_then(|release| version(&release)) >= Some(HAS_LINKS);
+    let shows_links = root.parsed("proc/sys/kernel/osrelease", version).is_ok_and(|release| release >= HAS_LINKS);
     let is_off = policy.as_deref() == Some("default") && shows_links && aspm_links(root).is_empty();
     is_off.then_some("no link can be changed, because none can sleep or the firmware forbids it")
 }

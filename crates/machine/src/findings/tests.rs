@@ -50,7 +50,7 @@ fn with_interrupts(release: &str, cmdline: &str, interrupts: &[(u32, &str, &str,
     for (number, handlers, cpus, effective) in interrupts {
         table += &format!(" {number}: 1 1 1 1 PCI-MSIX-0000:01:00.0 {number}-edge {handlers}\n");
         put(&root, &format!("proc/irq/{number}/smp_affinity_list"), cpus);
-        put(&root, &format!("proc/irq/{number}/effective_affinity_list"), effective);
+        put(&root, &format!("proc/irq/{number}/effective_affinity_list"), &format!("{effective}\n"));
         fs::create_dir_all(root.path(&format!("proc/irq/{number}/{handlers}"))).unwrap();
     }
     put(&root, "proc/interrupts", &table);

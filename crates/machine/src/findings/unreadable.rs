@@ -26,6 +26,8 @@ fn is_valid(path: &str, how: How) -> bool {
         How::Unreadable => false,
         // `uname -v` has PREEMPT_RT, too.
         _ if path == "sys/kernel/realtime" => true,
+        // The lists of siblings decide.
+        _ if path.ends_with("/smt/active") => true,
         // A kernel that never mounted control groups writes no line, nor does one for a group without controllers.
         How::Empty => is_one_of(&["/config.txt", "/product", "proc/self/cgroup", "/cgroup.controllers"]),
         How::Binary => is_one_of(&["/product", "/comm", "/name"]),
