@@ -25,9 +25,12 @@ impl Interrupts {
     fn parse(text: &str) -> Self {
         let cpus = cpus(text);
         let mut counts: BTreeMap<u32, u64> = cpus.iter().map(|&cpu| (cpu, 0)).collect();
-        let is_of_device = |rest: &str| !rest.split_whitespace().next_back().is_some_and(is_per_cpu);
-        for (_, rest) in numbered(text).filter(|(_, rest)| is_of_device(rest)) {
-            for (cpu, count) in cpus.iter().zip(rest.split_whitespace()) {
+        for (_, rest) in numbered(text) {
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            if is_per_cpu(&handlers(words.get(cpus.len()..).unwrap_or_default())) {
+                continue;
+            }
+            for (cpu, count) in cpus.iter().zip(words) {
                 *counts.entry(*cpu).or_default() += count.parse::<u64>().unwrap_or(0);
             }
         }
@@ -199,9 +202,9 @@ pub(crate) enum Mover {
 const OF_XEN_CPU: [&str; 8] = ["timer", "resched", "callfunc", "callfuncsingle", "irqwork", "spinlock", "debug", "pmu"];
 
 /// True for the interrupts of timers, performance counters, tracing and virtualisation on ARM and RISC-V, and for those of the
-/// CPUs in guests of Xen: they have numbers, but belong to one CPU each, and the kernel refuses to move them.
+/// CPUs in guests of Xen and Hyper-V: they have numbers, but belong to one CPU each, and the kernel refuses to move them.
 pub(crate) fn is_per_cpu(handlers: &str) -> bool {
-    const OTHERS: [&str; 5] = ["vgic", "riscv-pmu", "arm_spe_pmu", "arm_trbe", "events"];
+    const OTHERS: [&str; 6] = ["vgic", "riscv-pmu", "arm_spe_pmu", "arm_trbe", "events", "Hyper-V VMbus"];
     let name = handlers.trim_end_matches(|c: char| c.is_ascii_digit());
     handlers.ends_with("timer")
         || handlers.contains("arm-pmu")
@@ -214,9 +217,6 @@ pub(crate) fn affinity_file(number: u32) -> String {
     format!("proc/irq/{number}/smp_affinity_list")
 }
 
-/// Returns who can change the CPUs of an interrupt with these handlers.
-///
-/// Only debugfs shows which interrupts a driver manages (`IRQD_AFFINITY_MANAGED`). Since Linux 6.13 the file has no right to be
 /// The CPUs at which an interrupt arrives now; empty if it has not been started yet.
 ///
 /// # Errors
@@ -230,6 +230,9 @@ pub(crate) fn effective_file(number: u32) -> String {
     format!("proc/irq/{number}/effective_affinity_list")
 }
 
+/// Returns who can change the CPUs of an interrupt with these handlers.
+///
+/// Only debugfs shows which interrupts a driver manages (`IRQD_AFFINITY_MANAGED`). Since Linux 6.13 the file has no right to be
 /// written then. Before, the name is a sign: NVMe disks, and virtio disks since Linux 4.11, have managed queues.
 pub(crate) fn mover(root: &Root, number: u32, handlers: &str) -> Mover {
     let path = affinity_file(number);
@@ -401,6 +404,7 @@ mod tests {
              16:      90000          0  xen-percpu    -virq      timer0\n \
              17:       8000          0  xen-percpu    -ipi       resched0\n \
              23:          0       7000  xen-percpu    -ipi       callfuncsingle1\n \
+             24:         50         60     GICv3  18 Edge     Hyper-V VMbus\n \
              30:          4          5   xen-dyn    -event     blkif\n";
         assert_eq!(Interrupts::parse(XEN).0, [(0, 4), (1, 5)].into());
         for name in ["timer1", "resched12", "spinlock0", "pmu3", "arch_timer", "riscv-timer", "vgic", "arm_spe_pmu"] {
