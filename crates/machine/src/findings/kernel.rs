@@ -114,7 +114,8 @@ fn real_time_kernel(context: &CheckContext) -> String {
     let is_of_distribution =
         |kernel: &str| ["-arm64", "-generic", "-lowlatency"].iter().any(|end| kernel.ends_with(end));
     let packages = match arch.as_deref() {
-        _ if is_pi => None,
+        // A container has the files of another distribution than its host.
+        _ if is_pi || context.in_container() => None,
         Some("x86_64") => Some("amd64"),
         Some("aarch64") if kernel.is_none_or(is_of_distribution) => Some("arm64"),
         _ => None,

@@ -301,6 +301,23 @@ fn rights_of_a_container_are_granted_in_the_words_of_its_manager() {
     assert!(remedy.contains("SYS_NICE in securityContext.capabilities.add"), "{remedy}");
 }
 
+/// A container has the files of another distribution than the host, whose kernel it uses.
+#[test]
+fn the_kernel_of_the_host_is_not_a_package_of_the_container() {
+    let (_folder, root) = machine(&[
+        ("etc/os-release", "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\n"),
+        ("proc/sys/kernel/arch", "x86_64"),
+        ("proc/sys/kernel/osrelease", "6.8.0-85-generic"),
+        ("proc/sys/kernel/version", "#85-Ubuntu SMP PREEMPT_DYNAMIC"),
+        ("proc/cmdline", "preempt=full"),
+        ("proc/self/ns/.keep", ""),
+    ]);
+    assert_eq!(finding(&root, "kernel.preempt").remedy, "sudo apt install linux-image-rt-amd64");
+    put(&root, "run/systemd/container", "docker");
+    let remedy = finding(&root, "kernel.preempt").remedy;
+    assert!(remedy.starts_with("on the host: install a kernel built with CONFIG_PREEMPT_RT=y"), "{remedy}");
+}
+
 /// A process may raise its soft limit by itself.
 #[test]
 fn a_right_that_the_hard_limit_grants_needs_no_setup() {
