@@ -20,7 +20,7 @@ use machine::tune::{self, Need};
 use machine::{AwakeHold, Conditions, CpuError, CpuList, InterruptWatch, Root, facts, findings, usable_cpus};
 use record::{Finding, FindingState};
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 18] = [
     "atom-controller",
     "board-cgroup-v1",
     "cloud-vm",
@@ -29,12 +29,16 @@ const NAMES: [&str; 14] = [
     "hybrid-laptop",
     "industrial-pc-evl",
     "khadas-vim3l-evl",
+    "kubernetes-pod",
     "laptop-voluntary",
     "lathe-pc-cobalt",
+    "raspberry-pi-5-rt",
     "raspberry-pi-audio",
     "raspberry-pi-rt",
     "ryzen-desktop",
     "test-bench-evl-debug",
+    "threadripper-smt",
+    "xen-guest",
 ];
 
 fn folder() -> PathBuf {

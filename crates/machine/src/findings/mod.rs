@@ -20,7 +20,7 @@ mod unreadable;
 
 pub(crate) use self::{
     cpu::IDLE_EXIT_LIMIT_NS,
-    power::{ASPM_POLICY, aspm_is_off, pci_devices, usb_devices},
+    power::{ASPM_POLICY, aspm_is_off, aspm_is_unused, pci_devices, usb_devices},
 };
 
 use std::cell::{Cell, OnceCell};

@@ -148,6 +148,13 @@ pub(crate) fn aspm_is_off(root: &Root) -> Option<&'static str> {
     is_off.then_some("no link can be changed, because none can sleep or the firmware forbids it")
 }
 
+/// True if the firmware chose the power saving of the PCI Express links, and is known to have chosen none.
+pub(crate) fn aspm_is_unused(root: &Root) -> bool {
+    let policy = root.read(ASPM_POLICY).and_then(|policy| chosen(&policy));
+    let links = aspm_links(root);
+    policy.as_deref() == Some("default") && !links.is_empty() && links.iter().all(|(_, state)| *state == Ok(0))
+}
+
 fn aspm(context: &CheckContext) -> Finding {
     const ID: &str = "power.aspm";
     const WHY: &str = "A sleeping link takes some microseconds to wake, at each access to its device.";

@@ -33,14 +33,16 @@ pub(super) fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<
             }
         },
     };
-    let has_states = |cpu| context.root.exists(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state0"));
-    if !context.is_named && !context.cpus.iter().any(has_states) {
+    // All are read before the first reason, so that a snapshot has the files of each CPU.
+    let has_states = |cpu: &u32| context.root.exists(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state0"));
+    let with_states = context.cpus.iter().filter(has_states).count();
+    let has_known = context.cpus.iter().filter(|cpu| !idle_states_of(context.root, *cpu).is_empty()).count() > 0;
+    let usable: Vec<_> = context.cpus.iter().flat_map(|cpu| usable_idle_states(context.root, cpu)).collect();
+    if !context.is_named && with_states == 0 {
         return Err(WhyNot::NoEffect("the kernel has no idle states for this CPU".to_owned()));
     }
     let limit_us = if to == "n/a" { Some(0) } else { to.parse::<u64>().ok() };
-    let has_known = context.cpus.iter().any(|cpu| !idle_states_of(context.root, cpu).is_empty());
-    let mut usable = context.cpus.iter().flat_map(|cpu| usable_idle_states(context.root, cpu));
-    let is_quick = usable.all(|(_, state)| Some(state.exit_us) <= limit_us);
+    let is_quick = usable.iter().all(|(_, state)| Some(state.exit_us) <= limit_us);
     let is_met = to != "0" && has_known && is_quick && context.root.take_unread().is_empty();
     let is_limited = |cpu: u32| context.root.read(&latency_limit(cpu)).is_some_and(|limit| limit != "0");
     if is_met && !context.is_named && !context.cpus.iter().any(is_limited) {

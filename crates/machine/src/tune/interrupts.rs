@@ -8,6 +8,7 @@ use super::{
     writes::file,
 };
 use crate::{
+    facts,
     interrupts::{self, Mover},
     nic::Thread,
     shield::{self, Affinity},
@@ -21,6 +22,7 @@ pub(super) fn affinity(context: &Context<'_>, value: Option<&str>) -> Result<Vec
     for path in shield::affinity_files(context.root) {
         OldValue::Cpus.read(context, &path)?;
     }
+    let is_isolated = context.freed.difference(&facts::isolated_cpus(context.root)).is_empty();
     let mut writes: Vec<Write> = Vec::new();
     for Affinity { number, handlers, path, from, to } in shield::affinities(context.root, &context.freed, &others) {
         let refusal = match interrupts::mover(context.root, number, &handlers) {
@@ -28,6 +30,8 @@ pub(super) fn affinity(context: &Context<'_>, value: Option<&str>) -> Result<Vec
             _ if context.root.is_fixed(&path) || interrupts::is_per_cpu(&handlers) => continue,
             // It arrives only for disk I/O that these CPUs start.
             Mover::Queue(cpus) if cpus.difference(&context.freed).is_empty() => continue,
+            // `check` goes by the CPUs at which it arrives, too.
+            _ if !context.is_named && is_isolated && arrives_elsewhere(context, number) => continue,
             Mover::Queue(_) => Refusal::Likely(handlers),
             Mover::User | Mover::Nobody => Refusal::Possible,
         };
@@ -42,6 +46,12 @@ pub(super) fn affinity(context: &Context<'_>, value: Option<&str>) -> Result<Vec
     // The plan names them, but contains nothing that the kernel refuses.
     writes.iter_mut().filter(|write| is_likely(write)).for_each(|write| write.to.clone_from(&write.from));
     Ok(writes)
+}
+
+/// True if an interrupt arrives at other CPUs than those for real-time work now, although it may arrive at these.
+fn arrives_elsewhere(context: &Context<'_>, number: u32) -> bool {
+    interrupts::effective(context.root, number)
+        .is_ok_and(|cpus| !cpus.is_empty() && cpus.intersection(&context.freed).is_empty())
 }
 
 /// True if the kernel probably refuses the write.

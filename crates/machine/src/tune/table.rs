@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cpus::{self, Turbo},
     facts::{THP, in_mib, thp_sizes, too_much_merged},
-    findings::{ASPM_POLICY, aspm_is_off, pci_devices, usb_devices},
+    findings::{ASPM_POLICY, aspm_is_off, aspm_is_unused, pci_devices, usb_devices},
     has_fair_server,
     kernel::Config,
     nic::NicSettings,
@@ -646,6 +646,9 @@ pub const DEFINITIONS: &[Definition] = &[
         expects: OldValue::Bracketed,
         find: |context, value| {
             let wanted = word(value, "performance", &["performance", "default", "powersave", "powersupersave"])?;
+            if !context.is_named && aspm_is_unused(context.root) {
+                return Err(WhyNot::NoEffect("no PCI Express link sleeps, as the firmware chose".to_owned()));
+            }
             let writes = each(context, vec![ASPM_POLICY.to_owned()], &wanted)?;
             match aspm_is_off(context.root) {
                 Some(why) if writes.iter().any(|write| write.from != write.to) => Err(WhyNot::Here(why.to_owned())),
