@@ -131,11 +131,22 @@ pub(crate) fn rcu_offloaded(root: &Root, cmdline: &str, config: Option<&Config>,
     rcu_nocbs.and_then(|value| cpus_of(root, value)).unwrap_or_default().union(tickless)
 }
 
-/// The CPUs for other work after the next boot, which also brings offline CPUs online. `None` without CPUs for real-time work,
+/// The CPUs that are online after the next boot: it also brings offline CPUs online, unless an argument keeps some offline.
+pub(crate) fn online_at_boot(root: &Root) -> CpuList {
+    let cmdline = root.read("proc/cmdline").unwrap_or_default();
+    let has = |name: &str| value(&cmdline, name).is_some();
+    let has_no_smt = has("nosmt") || value(&cmdline, "mitigations").is_some_and(|modes| modes.contains("nosmt"));
+    match has_no_smt || has("maxcpus") || has("nosmp") {
+        true => cpus::online_cpus(root),
+        false => cpus::present_cpus(root),
+    }
+}
+
+/// The CPUs for other work after the next boot. `None` without CPUs for real-time work,
 /// or if no other CPU is online now.
 pub(crate) fn others_at_boot(root: &Root, cpus: &CpuList) -> Option<CpuList> {
     let is_possible = !cpus.is_empty() && !cpus::online_cpus(root).difference(cpus).is_empty();
-    is_possible.then(|| cpus::present_cpus(root).difference(cpus))
+    is_possible.then(|| online_at_boot(root).difference(cpus))
 }
 
 /// The arguments that keep other work off these CPUs, except those whose effect a line of arguments has already, also in other

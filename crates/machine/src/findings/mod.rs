@@ -277,10 +277,10 @@ impl<'a> CheckContext<'a> {
         if others.is_empty() { self.online().clone() } else { others }
     }
 
-    /// The same after the next boot, which brings offline CPUs online.
+    /// The same after the next boot.
     fn housekeeping_at_boot(&self) -> CpuList {
         let others = self.housekeeping();
-        let offline = cpus::present_cpus(self.root).difference(self.online());
+        let offline = boot_arguments::online_at_boot(self.root).difference(self.online());
         others.union(&offline.difference(self.isolated()))
     }
 

@@ -438,6 +438,9 @@ fn an_argument_that_cannot_help_is_no_remedy() {
     };
     assert_eq!(remedy("2-3", "quiet"), "kernel argument: `irqaffinity=0-1,4-5`");
     assert_eq!(remedy("2-3", "irqaffinity=0-2"), "kernel argument: `irqaffinity=0-1,4-5`");
+    for argument in ["nosmt", "mitigations=auto,nosmt", "maxcpus=4"] {
+        assert_eq!(remedy("2-3", argument), "kernel argument: `irqaffinity=0-1`", "CPUs 4-5 stay offline: {argument}");
+    }
     assert_eq!(remedy("2-3", "irqaffinity=0-1"), format!("echo 33 | sudo tee /{PATH}"), "changed since the boot");
     assert_eq!(remedy("0", "irqaffinity=1-3"), format!("echo 3e | sudo tee /{PATH}"));
 }
