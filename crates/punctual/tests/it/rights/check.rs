@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Read,
     process::{Child, Command, Output, Stdio},
 };
 
@@ -74,6 +75,13 @@ fn has_tso(end: &VethEnd) -> bool {
     active.iter().any(|name| name == "tx-tcp-segmentation")
 }
 
+/// The messages of a process that has ended.
+fn errors_of(child: &mut Child) -> String {
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
 #[test]
 fn settings_of_a_run_are_restored_also_after_a_crash() {
     let _alone = alone();
@@ -92,10 +100,9 @@ fn settings_of_a_run_are_restored_also_after_a_crash() {
         ends.near.namespace.run(start).unwrap().expect("unshare, of util-linux")
     };
     // An invalid run writes its record, too.
-    let wait = |child: Child| {
-        let output = child.wait_with_output().unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(matches!(output.status.code(), Some(0 | 4)), "{}: {errors}", output.status);
+    let wait = |mut child: Child| {
+        let status = child.wait().unwrap();
+        assert!(matches!(status.code(), Some(0 | 4)), "{status}: {}", errors_of(&mut child));
     };
 
     assert!(has_tso(&ends.near));
@@ -107,7 +114,10 @@ fn settings_of_a_run_are_restored_also_after_a_crash() {
     assert!(has_tso(&ends.near));
 
     let mut killed = measure("tso=off", "60s");
-    wait_until("the offload is off", || !has_tso(&ends.near));
+    wait_until("the offload is off", || {
+        assert_eq!(killed.try_wait().unwrap(), None, "it ended: {}", errors_of(&mut killed));
+        !has_tso(&ends.near)
+    });
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert!(!has_tso(&ends.near), "the process that would restore it was killed");
