@@ -289,6 +289,17 @@ mod tests {
         assert_eq!(hypervisor_of(&[]), None);
     }
 
+    /// Only a guest of KVM has the state of CPU hotplug, and the interface that names the feature.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_guest_of_kvm_knows_if_stolen_time_is_reported() {
+        let states = Root::system().read("sys/devices/system/cpu/hotplug/states").unwrap_or_default();
+        if states.contains("x86/kvm:online") {
+            assert!(kvm_reports_steal(&Root::system()).is_some());
+        }
+        assert_eq!(kvm_reports_steal(&machine(&[]).1), None, "a recorded machine");
+    }
+
     #[test]
     fn detects_arm_guests_by_device_tree_and_firmware() {
         const TREE: &str = "proc/device-tree/compatible";
