@@ -217,6 +217,17 @@ fn is_beyond(group: &Group, measure: Measure) -> bool {
     group.rounds.iter().any(|round| round.value(measure) == Some(f64::INFINITY))
 }
 
+/// True if rounds lack an unknown number of large samples, and their numbers of samples differ so much that this percentile can be
+/// among these: by a quarter of the samples above it.
+fn may_lack_samples(a: &Group, b: &Group, percent: f64) -> bool {
+    const PART: f64 = 0.25;
+    let rounds = || a.rounds.iter().chain(&b.rounds);
+    let samples = || rounds().map(|round| round.samples.unwrap_or_default());
+    let (least, most) = (samples().min().unwrap_or(0), samples().max().unwrap_or(0));
+    let lacking = (most - least) as f64 / most.max(1) as f64;
+    rounds().any(|round| round.beyond_unknown) && lacking > PART * (1.0 - percent / 100.0)
+}
+
 /// True if a round has a time before the deadline, which has no ratio. Shares are never negative.
 fn is_early(group: &Group, measure: Measure) -> bool {
     group.rounds.iter().filter_map(|round| round.value(measure)).any(|value| value < -LEAST_NS)
@@ -245,6 +256,10 @@ fn why_not(a: &Group, b: &Group, measure: Measure, same_tools: bool) -> String {
     }
     if is_beyond(a, measure) || is_beyond(b, measure) {
         return "some rounds have it beyond the last cell of their histogram".to_owned();
+    }
+    if side::percent(measure).is_some_and(|percent| may_lack_samples(a, b, percent)) {
+        return "the files lack the samples beyond their last cells, of which there can be more on one side: their numbers of samples differ"
+            .to_owned();
     }
     if is_early(a, measure) || is_early(b, measure) {
         return "times before the deadline have no ratio".to_owned();
@@ -346,6 +361,7 @@ fn effect(
     };
     let change = match () {
         () if !found.low.is_finite() => Change::TooFewRounds,
+        () if (found.low > 0.0 || found.high < 0.0) && is_worth && !why_not.is_empty() => Change::NotComparable,
         () if found.low > 0.0 && is_worth => Change::Worse,
         () if found.high < 0.0 && is_worth => Change::Better,
         () => Change::NoDifference,
@@ -486,6 +502,36 @@ mod tests {
             (group.medians.contains_key(&Measure::P99), group.medians.contains_key(&Measure::P999)),
             (true, false)
         );
+    }
+
+    /// Files such as rows of a histogram lack the samples beyond their last cell, and the maximum.
+    #[test]
+    fn percentiles_are_not_judged_if_files_lack_different_numbers_of_samples() {
+        let lacking = |ns: i64, samples: u64| {
+            let mut side = Records::default();
+            for round in 0..8 {
+                let mut histogram = record::Histogram::default();
+                histogram.add(ns + round * 10, samples);
+                let figures = Figures {
+                    probe: record::TIMER.to_owned(),
+                    samples: Some(samples),
+                    max_above_ns: Some(ns),
+                    histogram: Some(histogram),
+                    ..Figures::default()
+                };
+                let published = record::Published { figures: vec![figures], ..record::Published::default() };
+                let record = record::Record { published: Some(published), ..record::Record::default() };
+                side.add(format!("{round}"), &record);
+            }
+            side
+        };
+        let p99 = |a: u64, b: u64| {
+            let found = versus(&lacking(300_000, a), &lacking(100_000, b), 0.2);
+            let effect = &found.groups[0].effects[&Measure::P99];
+            (effect.change, effect.why_not.contains("numbers of samples differ"))
+        };
+        assert_eq!(p99(10_000, 9_800), (Change::NotComparable, true));
+        assert_eq!(p99(10_000, 10_000), (Change::Better, false));
     }
 
     #[test]

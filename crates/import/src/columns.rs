@@ -12,6 +12,8 @@ pub struct Columns;
 
 /// Names of a column with numbers of samples.
 const COUNTS: [&str; 8] = ["count", "counts", "number", "samples", "frequency", "occurrences", "hits", "n"];
+/// Names of a column with the number of all samples up to a value, such as `le` of Prometheus.
+const CUMULATIVE: [&str; 6] = ["cumulative", "cumulated", "cum", "cdf", "running", "le"];
 /// Names of units in a heading.
 const UNITS: [(Unit, [&str; 5]); 4] = [
     (Unit::Ns, ["ns", "nsec", "nsecs", "nanosecond", "nanoseconds"]),
@@ -134,6 +136,12 @@ impl Heading {
                 .collect()
         };
         let (first, second) = (words(first), words(second));
+        if first.iter().chain(&second).any(|word| CUMULATIVE.contains(&word.as_str())) {
+            let text = format!(
+                "{line:?} names cumulative counts: give the number of samples of each value, without those below"
+            );
+            return Err(Mistake::new(number, text));
+        }
         let is_count = |name: &[String]| name.iter().any(|word| COUNTS.contains(&word.as_str()));
         let (value, is_count_first) = match (is_count(&first), is_count(&second)) {
             (_, true) => (first, false),

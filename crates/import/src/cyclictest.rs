@@ -129,8 +129,9 @@ impl Format for Rows {
             .caveats
             .push(caveat("overflow", "samples beyond the last cell are not in the file, nor is the maximum"));
         for (thread, cells) in rows(text, first.1.len(), unit)?.into_iter().enumerate() {
-            let mut figures = figures(thread);
+            let (mut figures, highest_ns) = (figures(thread), cells.highest_ns());
             cells.fill(&mut figures)?;
+            figures.max_above_ns = highest_ns;
             imported.figures.push(figures);
         }
         Ok(imported)
@@ -257,7 +258,9 @@ fn lines_of_threads(text: &str) -> Result<BTreeMap<i64, Values<'_>>, Mistake> {
         let line = line.strip_prefix('A').unwrap_or(line);
         match line_of_thread(line) {
             Some(values) => {
-                if threads.get(&values["T"]).is_some_and(|known| known["id"] != values["id"]) {
+                // Until a thread has started, its id is 0.
+                let is_other = |known: &Values<'_>| known["id"] != 0 && known["id"] != values["id"];
+                if threads.get(&values["T"]).is_some_and(is_other) {
                     return Err(another_run(number));
                 }
                 threads.insert(values["T"], values);

@@ -130,8 +130,11 @@ struct Block {
     percentiles: Vec<(f64, f64)>,
     /// The number of rows of the distribution, and of its cells, as its title has them.
     rows_and_cells: Option<(u64, u64)>,
-    /// The rows that the output has.
+    /// The rows that the output has, and the begin of the last one, ns.
     rows: u64,
+    last_row_ns: f64,
+    /// True if the output leaves out rows without samples: `.. .. (all zeros hereafter)`.
+    leaves_out: bool,
     /// True after the last percentile.
     has_last: bool,
     /// Samples of the whole run.
@@ -163,6 +166,8 @@ impl Block {
             percentiles: Vec::new(),
             rows_and_cells: None,
             rows: 0,
+            last_row_ns: 0.0,
+            leaves_out: false,
             has_last: false,
             needed: None,
         })
@@ -209,11 +214,13 @@ impl Block {
             ["Note:", "--cyclic-samples", "needed", "to", "be", needed, ..] => {
                 self.needed = Some(needed.parse().map_err(|_| wrong())?);
             }
+            ["..", "..", ..] => self.leaves_out = true,
             [from, count] => {
                 if let (Some(width_ns), Ok(from_ns), Ok(count)) = (self.width_ns, from.parse(), count.parse()) {
                     let added = to_ns(from_ns, 1.0).and_then(|from_ns| self.cells.add(from_ns, width_ns, count));
                     added.ok_or_else(|| Mistake::new(number, format!("{message:?} is out of range")))?;
                     self.rows += 1;
+                    self.last_row_ns = from_ns;
                 }
             }
             _ => {}
@@ -237,7 +244,11 @@ impl Block {
         let ends = [(0.0, self.figures.min_ns), (100.0, self.figures.max_ns)];
         self.percentiles.extend(ends.into_iter().filter_map(|(percent, ns)| Some((percent, ns? as f64))));
         check_percentiles(&who, &self.percentiles)?;
-        if let Some((rows, _)) = self.rows_and_cells.filter(|(rows, _)| *rows != self.rows) {
+        let is_whole = |rows: u64| {
+            let last_ns = rows.saturating_sub(1) as f64 * self.width_ns.unwrap_or_default() as f64;
+            self.rows == rows || self.leaves_out && (self.last_row_ns - last_ns).abs() < 1.0
+        };
+        if let Some((rows, _)) = self.rows_and_cells.filter(|(rows, _)| !is_whole(*rows)) {
             let text = format!("the distribution has {} of its {rows} rows; the output is cut", self.rows);
             return Err(Mistake::new(0, text));
         }

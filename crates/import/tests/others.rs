@@ -113,6 +113,14 @@ fn stress_ng_keeps_the_first_samples() {
     assert!(cut.ends_with("the output is cut"), "{cut}");
     let distribution = of(&text[..text.find("200000       ").unwrap()]).unwrap_err();
     assert!(distribution.ends_with("the distribution has 10 of its 14 rows; the output is cut"), "{distribution}");
+    // It leaves out rows without samples before the last ones.
+    let between = |line: &&str| !["200000  ", "220000  ", "240000  "].iter().any(|row| line.contains(row));
+    let kept: Vec<&str> = text.lines().filter(between).collect();
+    let left_out = "stress-ng: info:  [5674] cyclic:           ..         .. (all zeros hereafter)";
+    let at = kept.iter().position(|line| line.contains("180000  ")).unwrap() + 1;
+    let shortened = [&kept[..at], &[left_out], &kept[at..]].concat().join("\n") + "\n";
+    assert_eq!(of(&shortened).unwrap().published, of(&text).unwrap().published);
+    assert!(of(&kept.join("\n")).is_err());
     let lost = of(&text.replace("100000          5", "100000          4")).unwrap_err();
     assert!(lost.ends_with("the distribution has 9999 samples, but the run 10000"), "{lost}");
     // stress-ng prints a limited number of rows.

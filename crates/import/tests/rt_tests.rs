@@ -229,3 +229,23 @@ fn hwlatdetect_sees_a_part_of_the_time() {
     assert!(of(&text[..text.rfind("ts: ").unwrap()]).unwrap_err().contains("it has 2 samples, but recorded 3"));
     assert!(of(&text[..text.find("Max").unwrap()]).unwrap_err().contains("the output is cut"));
 }
+
+/// The first update of the screen comes before the threads have started.
+#[test]
+fn the_first_update_of_cyclictest_is_no_run_of_its_own() {
+    let update = |threads: &str| format!("policy: fifo: loadavg: 0.1 0.1 0.1 1/99 300          \n\n{threads}");
+    let first = "T: 0 (    0) P:80 I:1000 C:      0 Min:1000000 Act:    0 Avg:    0 Max:       0\n\
+                 T: 1 (    0) P:80 I:1500 C:      0 Min:1000000 Act:    0 Avg:    0 Max:       0\n";
+    let next = "T: 0 ( 4363) P:80 I:1000 C:      8 Min:     14 Act:   15 Avg:   18 Max:      37\n\
+                T: 1 ( 4364) P:80 I:1500 C:      6 Min:     15 Act:   36 Avg:   41 Max:     115\n";
+    let record = of(&format!("{}\u{1b}[4A{}", update(first), update(next))).unwrap();
+    let largest: Vec<_> = record.published.unwrap().figures.iter().map(|figures| figures.max_ns).collect();
+    assert!(largest.ends_with(&[Some(37_000), Some(115_000)]), "{largest:?}");
+    // A thread that never woke is named.
+    let record = of(&update(&next.replace("C:      6", "C:      0"))).unwrap();
+    assert!(record.caveats.iter().any(|caveat| caveat.kind == "empty" && caveat.text.contains("thread-1")));
+    // Another process is another run.
+    let other = update(&next.replace("4363", "5363").replace("4364", "5364"));
+    let joined = of(&format!("{}{other}", update(next))).unwrap_err();
+    assert!(joined.contains("another run begins here"), "{joined}");
+}

@@ -152,3 +152,11 @@ fn a_log_of_another_library_is_summed_by_tag() {
     assert!(of(lines[1]).unwrap_err().contains("it has no histogram"));
     assert!(of(&format!("{text}{}\n", lines[4])).unwrap_err().ends_with("the file has this interval twice"));
 }
+
+#[test]
+fn cumulative_counts_are_refused() {
+    for heading in ["bucket_us,cumulative_count", "us,cum_count", "le,count"] {
+        let said = of(&format!("{heading}\n1,100\n2,150\n3,151\n")).unwrap_err();
+        assert!(said.contains("cumulative counts"), "{said}");
+    }
+}

@@ -62,6 +62,8 @@ pub struct Round {
     pub percentiles: [Option<f64>; PERCENTILES.len()],
     /// All percentiles above this one are larger than the known values; `None` if all values are known.
     pub beyond_from: Option<f64>,
+    /// True if the number of samples above the known values is not known, because only a lower bound of the maximum is.
+    pub beyond_unknown: bool,
 }
 
 impl Records {
@@ -213,6 +215,7 @@ impl Round {
             values: values.into_iter().filter_map(|(measure, value)| Some((measure, value?))).collect(),
             percentiles: PERCENTILES.map(percentile),
             beyond_from: (*beyond > 0).then(|| 100.0 * histogram.total() as f64 / total as f64),
+            beyond_unknown: *beyond == 0 && figures.max_ns.is_none() && figures.max_above_ns.is_some(),
         }
     }
 

@@ -203,7 +203,7 @@ fn a_model_without_finite_output_has_no_cost() {
     let scratch = Scratch::new();
     // The sum over half a wave of the input is infinite.
     let model = |weight: &str| {
-        let weights = vec![weight; 10].join(", ");
+        let weights = [weight; 10].join(", ");
         format!(
             r#"{{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
             "config": {{"receptive_field": 10, "bias": false}}, "weights": [{weights}]}}"#
