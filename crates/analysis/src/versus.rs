@@ -37,7 +37,7 @@ use self::{
 
 pub use self::{
     shift::LEAST_NS,
-    side::{Records, condition, condition_names},
+    side::{Records, UNKNOWN, condition, condition_names},
 };
 
 /// Probability that chance alone leads to a judgement, at most.

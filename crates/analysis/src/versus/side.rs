@@ -17,7 +17,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// The digits of a time of RFC 3339 without its zone.
 const TIME: &str = "0000-00-00T00:00:00";
 /// A condition that a record does not contain.
-const UNKNOWN: &str = "unknown";
+pub const UNKNOWN: &str = "unknown";
 
 /// The rounds of a side.
 #[derive(Debug, Clone, Default)]
@@ -72,8 +72,7 @@ impl Records {
         // Nobody knows this about runs of other tools.
         let obstacle = if record.published.is_none() { record.obstacle() } else { None };
         if let Some(obstacle) = obstacle {
-            self.side.left_out.push(LeftOut { record: name, why: obstacle.to_string() });
-            return;
+            return self.leave_out(name, obstacle.to_string());
         }
         for caveat in compare::imported_caveats(record) {
             if !self.side.caveats.contains(&caveat) {
@@ -135,6 +134,11 @@ impl Records {
             is_uneven.then(|| UnevenGroup { group: full_name(&group.conditions), records })
         };
         self.groups.iter().filter_map(of).collect()
+    }
+
+    /// Names a record that is left out, and why.
+    pub fn leave_out(&mut self, record: String, why: String) {
+        self.side.left_out.push(LeftOut { record, why });
     }
 
     /// Number of records.

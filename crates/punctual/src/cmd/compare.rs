@@ -105,6 +105,9 @@ fn across(what: &str, options: &Compare) -> anyhow::Result<u8> {
     let exports = Export::among(&options.exports, &Format::OF_VERSUS)?;
     let mut values = Values::of(what);
     each(&options.a, options.unit, &options.profiles, |name, record| values.add(name, record))?;
+    if values.len() == 0 {
+        return Err(Usage(format!("no record contains the {what}: use another condition")).into());
+    }
     if let Some(value) = values.single() {
         return Err(
             Usage(format!("all records have the same {what} ({value}): name records with different ones")).into()
@@ -133,17 +136,22 @@ pub fn deliver(mut across: Across, exports: &[Export], output_options: OutputOpt
 pub struct Values<'a> {
     what: &'a str,
     sides: BTreeMap<Vec<Part>, (String, Records)>,
+    /// Names of records that do not contain the condition.
+    without: Vec<String>,
 }
 
 impl<'a> Values<'a> {
     /// No records yet, by the condition with this name.
     pub const fn of(what: &'a str) -> Self {
-        Self { what, sides: BTreeMap::new() }
+        Self { what, sides: BTreeMap::new(), without: Vec::new() }
     }
 
     /// Adds a record.
     pub fn add(&mut self, name: String, record: &Record) {
         let value = versus::condition(record, self.what);
+        if value == versus::UNKNOWN {
+            return self.without.push(name);
+        }
         self.sides.entry(parts(&value)).or_insert_with(|| (value, Records::default())).1.add(name, record);
     }
 
@@ -160,7 +168,11 @@ impl<'a> Values<'a> {
 
     /// Compares each value with the one before it.
     pub fn compare(self, least: f64) -> Across {
-        let sides: Vec<(String, Records)> = self.sides.into_values().collect();
+        let mut sides: Vec<(String, Records)> = self.sides.into_values().collect();
+        if let Some((_, first)) = sides.first_mut() {
+            let why = format!("it does not contain the {}", self.what);
+            self.without.into_iter().for_each(|name| first.leave_out(name, why.clone()));
+        }
         versus::across(self.what, &sides, least)
     }
 }

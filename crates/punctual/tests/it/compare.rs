@@ -383,6 +383,13 @@ fn kernels_are_compared_in_the_order_of_their_versions() {
         "{}",
         same.stderr()
     );
+    fs::write(scratch.path().join("other.txt"), "000001 000100\n000002 000001\n").unwrap();
+    let run = scratch.run("compare --across kernel a b other.txt --fail-if worse");
+    let said = run.stdout().replace('\n', " ");
+    assert_eq!(status(&run), 2, "the other file is no value of its own");
+    assert!(said.contains("other.txt is left out, because it does not contain the kernel"), "{said}");
+    let none = scratch.run("compare --across kernel other.txt");
+    assert!(none.stderr().contains("no record contains the kernel"), "{}", none.stderr());
     let unknown = scratch.run("compare --across colour a b");
     assert!(status(&unknown) == 64 && unknown.stderr().contains("use one of tool, probe,"), "{}", unknown.stderr());
 }
