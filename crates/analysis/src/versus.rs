@@ -671,6 +671,8 @@ mod tests {
         let (local, later_local) =
             (["2021-12-22T10:55:45", "2021-12-22T10:56:45"], ["2021-12-22T10:57:45", "2021-12-22T10:58:45"]);
         let not_ordered = ["Sat, 21 Nov 2026 03:00:01 +0000", ""];
+        let (not_set, later_not_set) =
+            (["1970-01-01T00:01:12Z", "1970-01-01T00:01:14Z"], ["1970-01-01T00:01:13Z", "1970-01-01T00:01:15Z"]);
         use RoundOrder::{OneAfterTheOther, Unknown, Untimed};
         for (a, b, hosts, is_imported, expected) in [
             (utc, later, ["x", "x"], false, OneAfterTheOther),
@@ -679,6 +681,7 @@ mod tests {
             (utc, later_local, ["x", "x"], true, Untimed),
             (not_ordered, not_ordered, ["x", "x"], true, Untimed),
             (utc, not_ordered, ["x", "x"], true, Untimed),
+            (not_set, later_not_set, ["x", "x"], true, Untimed),
             // Nobody knows the machines of latmus.
             (local, later_local, ["", ""], true, OneAfterTheOther),
             (not_ordered, not_ordered, ["", "x"], true, Untimed),

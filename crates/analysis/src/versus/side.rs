@@ -153,10 +153,11 @@ impl Records {
         self.side.records.is_empty()
     }
 
-    /// When the records started, if all times can be compared as text: all in UTC, or all in a local time.
+    /// When the records started, if all times can be compared as text: all in UTC, or all in a local time. A board without a
+    /// clock that runs while it is off starts in 1970, again and again.
     pub(super) fn starts(&self) -> Option<Vec<&str>> {
         let length = self.starts.first()?.len();
-        let is_time = |at: &String| at.len() == length && at.contains('T');
+        let is_time = |at: &String| at.len() == length && at.contains('T') && at.as_str() >= "2000";
         self.starts.iter().all(is_time).then(|| self.starts.iter().map(String::as_str).collect())
     }
 
