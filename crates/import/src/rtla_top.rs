@@ -36,7 +36,7 @@ impl Format for Tables {
         // The screen is drawn again and again; the last table has the results.
         let heading = lines.iter().rposition(|(_, line)| is_heading(line));
         let heading = heading.ok_or_else(|| Mistake::new(0, "it has no line `CPU COUNT` or `CPU Period`"))?;
-        check_single_run(&lines)?;
+        let counts = check_single_run(&lines)?;
         let is_timerlat = lines[heading].1.starts_with("CPU COUNT");
         let title = heading.checked_sub(1).map(|at| lines[at].1.as_str()).unwrap_or_default();
         let mut imported = Imported { tool: "rtla".to_owned(), ..Imported::default() };
@@ -60,6 +60,11 @@ impl Format for Tables {
         }
         if imported.figures.is_empty() {
             return Err(Mistake::new(lines[heading].0, "the table has no row of a CPU"));
+        }
+        let is_in_table = |cpu: &u32| imported.figures.iter().any(|figures| figures.cpus == cpu.to_string());
+        if let Some(cpu) = counts.keys().find(|cpu| !is_in_table(cpu)) {
+            let text = format!("the last table lacks CPU {cpu}, which a table before it has; the output is cut");
+            return Err(Mistake::new(lines[heading].0, text));
         }
         let of_all = lines[heading + 1..].iter().find_map(|(number, line)| Some((*number, count_of_all(line)?)));
         let sum = imported.figures.iter().filter_map(|figures| figures.samples).fold(0, u64::saturating_add);
@@ -85,9 +90,11 @@ fn time_of_title(line: &str) -> Option<u64> {
     duration_ns(time.trim().trim_start_matches("duration:"))
 }
 
+/// The last number of samples or periods of each CPU in any table.
+///
 /// # Errors
 /// The time of a table is before that of the table above it, or a CPU has fewer samples or periods than there.
-fn check_single_run(lines: &[(usize, String)]) -> Result<(), Mistake> {
+fn check_single_run(lines: &[(usize, String)]) -> Result<BTreeMap<u32, u64>, Mistake> {
     let (mut last, mut counts) = (0, BTreeMap::new());
     for (number, line) in lines {
         if let Some(time) = time_of_title(line) {
@@ -102,7 +109,7 @@ fn check_single_run(lines: &[(usize, String)]) -> Result<(), Mistake> {
             return Err(another_run(*number));
         }
     }
-    Ok(())
+    Ok(counts)
 }
 
 /// The CPU and the number of samples or periods at the begin of a row, `  0 #60001 `.

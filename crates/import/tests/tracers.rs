@@ -120,6 +120,13 @@ fn the_last_table_of_rtla_top_counts() {
     let twice: String =
         text.lines().map(|line| format!("{line}\n").repeat(1 + usize::from(line.starts_with(row)))).collect();
     assert!(of(&twice).unwrap_err().ends_with("line 5: the table has CPU 0 twice"));
+    // Old versions have no row `ALL`, but the table before shows that the last one is cut.
+    let old = &text[..text.find("------").unwrap()];
+    let cut = of(&format!("{old}{}", &old[..old.find("  1 #").unwrap()])).unwrap_err();
+    assert!(
+        cut.ends_with("line 8: the last table lacks CPU 1, which a table before it has; the output is cut"),
+        "{cut}"
+    );
 }
 
 #[test]
