@@ -265,6 +265,8 @@ fn lines_of_threads(text: &str) -> Result<BTreeMap<i64, Values<'_>>, Mistake> {
                 }
                 threads.insert(values["T"], values);
             }
+            // With --spike, `T: 1 Spike:    1322: TS:   6361195760` follows for each long latency.
+            None if line.trim_start().starts_with("T:") && line.contains(" Spike:") => {}
             None if line.trim_start().starts_with("T:") => cut.push((number, line)),
             None => {}
         }

@@ -204,6 +204,8 @@ fn policy(command: &Command<'_>) -> String {
     let name = command.value('y', "policy").map(str::to_lowercase);
     match (name.as_deref(), priority) {
         _ if command.is_empty() => String::new(),
+        // Each thread has a priority of its own.
+        _ if command.has('Q', "priospread") => String::new(),
         (_, None) => String::new(),
         // The default priority depends on the number of threads.
         (Some(name @ ("fifo" | "rr")), Some(0)) => name.to_owned(),

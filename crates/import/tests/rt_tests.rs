@@ -230,6 +230,17 @@ fn hwlatdetect_sees_a_part_of_the_time() {
     assert!(of(&text[..text.find("Max").unwrap()]).unwrap_err().contains("the output is cut"));
 }
 
+#[test]
+fn spread_priorities_are_not_that_of_the_first_thread() {
+    let text = text_of("cyclictest-2.4.json");
+    let policies = |text: &str| -> Vec<String> {
+        figures(&of(text).unwrap()).iter().map(|figures| figures.policy.clone()).collect()
+    };
+    assert!(policies(&text).iter().all(|policy| !policy.is_empty()));
+    let spread = text.replacen("cyclictest ", "cyclictest --priospread ", 1);
+    assert!(spread != text && policies(&spread).iter().all(String::is_empty), "{:?}", policies(&spread));
+}
+
 /// The first update of the screen comes before the threads have started.
 #[test]
 fn the_first_update_of_cyclictest_is_no_run_of_its_own() {
@@ -241,6 +252,8 @@ fn the_first_update_of_cyclictest_is_no_run_of_its_own() {
     let record = of(&format!("{}\u{1b}[4A{}", update(first), update(next))).unwrap();
     let largest: Vec<_> = record.published.unwrap().figures.iter().map(|figures| figures.max_ns).collect();
     assert!(largest.ends_with(&[Some(37_000), Some(115_000)]), "{largest:?}");
+    // With --spike, the long latencies follow.
+    assert!(of(&format!("{}T: 1 Spike:    1322: TS:   6361195760\n", update(next))).is_ok());
     // A thread that never woke is named.
     let record = of(&update(&next.replace("C:      6", "C:      0"))).unwrap();
     assert!(record.caveats.iter().any(|caveat| caveat.kind == "empty" && caveat.text.contains("thread-1")));
