@@ -446,8 +446,9 @@ fn lateness_unknown(
     } else if let Some(batches_ns) = grid.batches_ns {
         let exact = |ns: f64| grouped(nearest(ns).unsigned_abs());
         Some(format!(
-            "most frames came {} ns after the one before, and some at once with it, but one was sent every {} ns: a card or a \
-             driver delivered them in batches. Let it wait less: sudo ethtool -C DEV rx-usecs 0 rx-frames 1",
+            "over short times a frame comes every {} ns, but over the capture every {} ns, because some come at once: probably a \
+             card or a driver delivered them in batches, or the talker sends them so. To exclude the card of the capture, let it \
+             not wait: sudo ethtool -C DEV rx-usecs 0 rx-frames 1",
             exact(batches_ns),
             exact(grid.period_ns)
         ))

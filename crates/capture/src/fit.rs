@@ -36,7 +36,7 @@ pub(crate) struct Grid {
     /// The spread of the earliest frames around the lines through their neighbours, which is large if the clocks wandered
     /// between them, ns.
     pub(crate) between_ns: f64,
-    /// The time between most batches, if the frames are delivered in batches, ns.
+    /// The usual time between frames over short times, if it is longer than the period because frames come in batches, ns.
     pub(crate) batches_ns: Option<f64>,
     /// Number of slots of the longest run.
     pub(crate) slots: i64,
