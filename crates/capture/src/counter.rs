@@ -398,7 +398,7 @@ impl Numbers {
             match count.media {
                 None if count.step.is_none() => self.follow_stride(seq - newest.seq, at_ns),
                 Some(media) if self.ticks.is_none() => self.follow_bursts(media.timestamp, seq),
-                _ => {}
+                None | Some(_) => {}
             }
         }
         Some(Extended { seq, distance: ahead.unsigned_abs() })
