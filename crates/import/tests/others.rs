@@ -54,6 +54,9 @@ fn the_console_of_latmus_and_of_latency_of_xenomai() {
     );
     assert_eq!((whole.min_ns, whole.mean_ns, whole.max_ns), (Some(-300), Some(500.0), Some(1_209_900)));
     assert_eq!(kinds(&record), ["omission", "folded", "clamped"]);
+    let long = text.replace("00:00:01", "99:59:59")
+        + &text.replace("00:00:01", "100:00:00").replace("0.100|      5", "0.100|   1200");
+    assert!(of(&long).is_ok(), "a run of more than 100 hours");
     // The best and worst latencies of the lines are 0.1 and 1200 us.
     for (from, to, expected) in [
         ("-0.300|", "0.300|", "has less than the best and worst latencies of the lines before"),
