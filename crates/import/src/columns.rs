@@ -13,7 +13,7 @@ pub struct Columns;
 /// Names of a column with numbers of samples.
 const COUNTS: [&str; 8] = ["count", "counts", "number", "samples", "frequency", "occurrences", "hits", "n"];
 /// Names of a column with the number of all samples up to a value, such as `le` of Prometheus.
-const CUMULATIVE: [&str; 6] = ["cumulative", "cumulated", "cum", "cdf", "running", "le"];
+const CUMULATIVE: [&str; 5] = ["cumulative", "cumulated", "cum", "cdf", "le"];
 /// Names of units in a heading.
 const UNITS: [(Unit, [&str; 5]); 4] = [
     (Unit::Ns, ["ns", "nsec", "nsecs", "nanosecond", "nanoseconds"]),

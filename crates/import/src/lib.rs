@@ -425,10 +425,8 @@ pub fn to_record(imported: Imported, path: &Path) -> Record {
     caveats.insert(0, caveat(IMPORTED, why));
     let empty: Vec<&str> = figures.iter().filter(|of| of.samples == Some(0)).map(|of| of.phase.as_str()).collect();
     if !empty.is_empty() {
-        caveats.push(caveat(
-            "empty",
-            format!("no sample of {}: it never woke, or the run ended before", empty.join(", ")),
-        ));
+        caveats
+            .push(caveat("empty", format!("no sample of {}, so nothing is known about its latency", empty.join(", "))));
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let parts = [machine.hostname.clone(), machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}"))];
