@@ -98,7 +98,7 @@ impl<'s> Decoded<'s> {
             .map_err(|error| undecodable(format, &error))?;
         let (properties, decoded) =
             Self::new(format, Box::new(reader), |codec| Ok(Box::new(PcmDecoder::try_new(codec, &options())?)))?;
-        // The decoder counts the frames that are there.
+        // The decoder counts the frames in the file.
         Ok((properties, Self { declared, ..decoded }))
     }
 
@@ -153,8 +153,10 @@ fn stream<'s>(mut source: impl Source + 's, begin: u64, end: u64) -> io::Result<
 /// The number of frames that an AIFF file declares in its chunk COMM, after the number of channels; `None` if it has no such chunk,
 /// or 0 frames, as a recorder leaves that crashed. The position returns to the start.
 fn aiff_frames(source: &mut impl Source) -> io::Result<Option<u64>> {
+    /// More chunks than in any file; a damaged one can have one every 8 bytes.
+    const CHUNKS_MAX: usize = 1000;
     let (mut at, mut frames) = (12, None);
-    loop {
+    for _ in 0..CHUNKS_MAX {
         source.seek(SeekFrom::Start(at))?;
         let mut head = [0; 14];
         if source.read_exact(&mut head).is_err() {
