@@ -37,7 +37,7 @@ use self::{
 
 pub use self::{
     shift::LEAST_NS,
-    side::{Records, UNKNOWN, condition, condition_names},
+    side::{Records, UNKNOWN, condition, condition_names, with_policy_and_period},
 };
 
 /// Probability that chance alone leads to a judgement, at most.
@@ -479,11 +479,15 @@ mod tests {
                 histogram: Some(histogram),
                 ..Figures::default()
             };
-            let published = record::Published { figures: vec![figures], ..record::Published::default() };
-            let record = record::Record { published: Some(published), ..record::Record::default() };
-            side.add(format!("{round}"), &record);
+            side.add(format!("{round}"), &of_other_tool(figures));
         }
         side
+    }
+
+    /// The record of a run of another tool with these figures.
+    fn of_other_tool(figures: Figures) -> record::Record {
+        let published = record::Published { figures: vec![figures], ..record::Published::default() };
+        record::Record { published: Some(published), ..record::Record::default() }
     }
 
     #[test]
@@ -519,9 +523,7 @@ mod tests {
                     histogram: Some(histogram),
                     ..Figures::default()
                 };
-                let published = record::Published { figures: vec![figures], ..record::Published::default() };
-                let record = record::Record { published: Some(published), ..record::Record::default() };
-                side.add(format!("{round}"), &record);
+                side.add(format!("{round}"), &of_other_tool(figures));
             }
             side
         };
@@ -570,10 +572,12 @@ mod tests {
     #[test]
     fn records_of_a_side_can_have_different_groups() {
         let record = |probe: &str, phase: &str| {
-            let figures =
-                Figures { probe: probe.to_owned(), phase: phase.to_owned(), max_ns: Some(5_000), ..Figures::default() };
-            let published = record::Published { figures: vec![figures], ..record::Published::default() };
-            record::Record { published: Some(published), ..record::Record::default() }
+            of_other_tool(Figures {
+                probe: probe.to_owned(),
+                phase: phase.to_owned(),
+                max_ns: Some(5_000),
+                ..Figures::default()
+            })
         };
         let (timer, network) = (record("timer", "timer"), record("udp", "ping"));
         let side = |records: [(&str, &record::Record); 2]| {

@@ -485,9 +485,7 @@ pub(crate) fn names(versus: &Versus) -> Vec<String> {
 
 /// The name of a group with its policy and period.
 fn full_name(conditions: &Figures) -> String {
-    let period = conditions.period_ns.map(analysis::format_unsigned_ns).unwrap_or_default();
-    let parts = [compare::name(conditions), conditions.policy.clone(), period];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    analysis::versus::with_policy_and_period(compare::name(conditions), conditions)
 }
 
 /// The records of a side in a few words, and its verdicts.

@@ -269,8 +269,14 @@ fn of_conditions(figures: &Figures) -> Figures {
 
 /// The name of a group with the conditions that distinguish it from others of this name.
 pub fn full_name(conditions: &Figures) -> String {
+    with_policy_and_period(compare::name_of(conditions), conditions)
+}
+
+/// A name of a group, with its policy and its period.
+#[must_use]
+pub fn with_policy_and_period(name: String, conditions: &Figures) -> String {
     let period = conditions.period_ns.map(format_unsigned_ns).unwrap_or_default();
-    let parts = [compare::name_of(conditions), conditions.policy.clone(), period];
+    let parts = [name, conditions.policy.clone(), period];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
