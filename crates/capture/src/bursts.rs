@@ -16,6 +16,9 @@ const ALL_MIN: usize = 8;
 const GAPS_PART: f64 = 0.02;
 /// Part of the bursts that must be equally long, or start at equal distances.
 const REGULAR: f64 = 0.6;
+/// With numbers, at most so many bursts, or this part of them, have other numbers of frames, except for several without a gap.
+const OTHERS_MAX: f64 = 2.0;
+const OTHERS_PART: f64 = 0.1;
 /// Number of gaps that are kept.
 const GAPS_MAX: usize = 256;
 
@@ -77,10 +80,10 @@ impl Gaps {
     /// The bursts of a whole stream between these gaps; `None` if they do not recur regularly, or if the frames catch up after
     /// them.
     pub(crate) fn bursts(&self, interval_ns: f64) -> Option<Bursts> {
-        self.at_least(ALL_MIN, interval_ns)
+        self.at_least(ALL_MIN, interval_ns, false)
     }
 
-    fn at_least(&self, bursts_min: usize, interval_ns: f64) -> Option<Bursts> {
+    fn at_least(&self, bursts_min: usize, interval_ns: f64, numbered: bool) -> Option<Bursts> {
         let (first, last) = (self.starts.first()?, self.starts.last()?);
         let pairs = || self.starts.windows(2).map(|pair| (pair[0], pair[1]));
         let mut distances_ns: Vec<f64> = pairs().map(|(a, b)| b.at_ns.saturating_sub(a.at_ns) as f64).collect();
@@ -97,6 +100,10 @@ impl Gaps {
         sizes.sort_unstable();
         let usual = sizes.chunk_by(|a, b| a == b).max_by_key(|run| run.len())?;
         let frames = usual.first().filter(|_| is_most(usual.len(), sizes.len()));
+        let others = |frames: i64| sizes.iter().filter(|&size| size % frames != 0).count();
+        let are_equal =
+            |frames: i64| !numbered || others(frames) as f64 <= OTHERS_MAX.max(OTHERS_PART * sizes.len() as f64);
+        let frames = frames.filter(|&&frames| are_equal(frames));
         // Single frames are a stream with another period.
         let bursts = Bursts { frames: frames.and_then(|&frames| usize::try_from(frames).ok()), period_ns };
         (bursts.frames != Some(1)).then_some(bursts)
@@ -107,13 +114,13 @@ fn is_most(some: usize, all: usize) -> bool {
     some as f64 >= REGULAR * all as f64
 }
 
-/// The bursts of a stream with these first frames: their indexes and times.
-pub(crate) fn find(indexed: &[(i64, i64)]) -> Option<Bursts> {
+/// The bursts of a stream with these first frames: their indexes and times. Without numbers, lost frames have no index.
+pub(crate) fn find(indexed: &[(i64, i64)], numbered: bool) -> Option<Bursts> {
     let next_ns =
         |pair: &[(i64, i64)]| (pair[1].0 == pair[0].0 + 1).then(|| pair[1].1.saturating_sub(pair[0].1) as f64);
     let mut next: Vec<f64> = indexed.windows(2).filter_map(next_ns).collect();
     let interval_ns = quantile(&mut next, 0.5).filter(|&ns| ns > 0.0)?;
     let mut gaps = Gaps::new(interval_ns);
     indexed.iter().for_each(|&(index, at_ns)| gaps.add(index, at_ns, interval_ns));
-    gaps.at_least(FIRST_MIN, interval_ns)
+    gaps.at_least(FIRST_MIN, interval_ns, numbered)
 }

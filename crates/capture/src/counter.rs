@@ -706,7 +706,7 @@ fn ticks(frames: &[(Count, i64)], step: u64) -> Option<u32> {
 
 /// The median of the means of several intervals in a row. A single one can be that within a group of frames, or of stamps that
 /// are coarser than it; and the mean of all can contain a pause.
-fn usual_mean(intervals_ns: &[i64]) -> Option<f64> {
+pub(crate) fn usual_mean(intervals_ns: &[i64]) -> Option<f64> {
     /// Intervals of a mean, in a stream with enough frames.
     const IN_A_ROW: usize = 32;
     let count = (intervals_ns.len() / 4).clamp(1, IN_A_ROW);

@@ -31,6 +31,7 @@ mod counter;
 mod error;
 pub mod filter;
 mod fit;
+mod groups;
 mod heads;
 mod lateness;
 mod measure;

@@ -14,6 +14,7 @@ use crate::{
     copies::{Copies, Ends, Recent},
     counter::Counter,
     fit::Grid,
+    groups::Places,
     lateness::{Late, Lateness, Step},
     presentation::Presentation,
     schedule::Schedule,
@@ -28,6 +29,8 @@ use crate::{
 /// The smallest tolerance for late packets, ns.
 const TOLERANCE_MIN_NS: u64 = 1000;
 
+/// In a burst of at most so many frames, the time shows which of those with the same 8 bits came.
+const SHORT_BURST: u64 = 16;
 /// Drift after a pause of at least this long is another change of the grid, ns.
 const DRIFT_PAUSE_NS: i64 = 1_000_000_000;
 
@@ -83,6 +86,7 @@ pub(crate) struct Measure {
     copies: Copies,
     recent: Recent,
     spacing: Spacing,
+    places: Places,
     sequence: Sequence,
     lateness: Lateness,
     shaper: Option<Shaper>,
@@ -175,6 +179,7 @@ impl Measure {
             copies: Copies::default(),
             recent: Recent::default(),
             spacing: Spacing::new(nominal_ns, grid.frames(), nearest(grid.idle_ns())),
+            places: Places::new(grid.frames(), grid.period_ns),
             sequence: Sequence::new(schedule),
             lateness: if reference.skips_many { lateness.with_one_phase() } else { lateness },
             shaper: reference.idle_slope_bps.map(|bps| {
@@ -226,12 +231,13 @@ impl Measure {
             (Contained::Eight(_), _) if self.numbered_by == NumberedBy::Nothing => NumberedBy::Avtp,
             _ => self.numbered_by,
         };
-        let Self { sequence, lateness, late, steps, .. } = self;
+        let Self { sequence, places, lateness, late, steps, .. } = self;
         if at_ns >= steps.next_turn_ns {
             steps.add_turn(packet.number, at_ns);
         }
         let duplicates = sequence.duplicates;
         sequence.add(packet.number, at_ns, number, &mut |placed| {
+            places.add(placed.index, placed.at_ns);
             lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
         });
         let ends = Ends::of(packet.length, head.content(packet.data));
@@ -253,26 +259,35 @@ impl Measure {
     }
 
     /// True if the frames come in groups, although the stated period, or what their numbers count, shows that a frame is due in
-    /// each interval.
+    /// each interval, or if the groups are not those of the talker.
     pub(crate) fn comes_in_batches(&self) -> bool {
         let Reference { nominal, grid, counter, shows_intervals, .. } = &self.reference;
         let has_stated =
             nominal.told_by != PeriodSource::Median && (grid.period_ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
         let counts_time = counter.as_ref().is_some_and(Counter::counts_time);
-        *shows_intervals && (has_stated || counts_time) && self.spacing.is_in_groups()
+        self.places.change() || *shows_intervals && (has_stated || counts_time) && self.spacing.is_in_groups()
     }
 
     /// The figures, added to a capture that already has those of file and stream, and the lateness series.
     pub(crate) fn finish(mut self, capture: Capture) -> (Capture, Series) {
-        let Self { sequence, lateness, late, steps, .. } = &mut self;
+        let Self { sequence, places, lateness, late, steps, .. } = &mut self;
         sequence.flush(&mut |placed| {
+            places.add(placed.index, placed.at_ns);
             lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
         });
         lateness.end(&mut |one| late.add(one), &mut |step| steps.add(step));
         let wanders_within = self.wanders_within();
         let clock_was_set = self.steps.clock > 0 || self.spacing.out_of_order > 0;
-        if self.reference.grid.frames() == 1 && self.comes_in_batches() {
-            let why = "frames that are due one by one come in groups: the stamps show only when each group came";
+        let why = if self.places.change() {
+            Some(
+                "the groups of frames begin at changing places: a card or a driver probably makes them, and the stamps show only when each group came",
+            )
+        } else if self.reference.grid.frames() == 1 && self.comes_in_batches() {
+            Some("frames that are due one by one come in groups: the stamps show only when each group came")
+        } else {
+            None
+        };
+        if let Some(why) = why {
             self.reference.lateness_unknown.get_or_insert_with(|| why.to_owned());
         }
         if self.reference.lateness_unknown.is_some() {
@@ -289,10 +304,11 @@ impl Measure {
         }
         let surplus = sequence.surplus + lateness.surplus;
         let lost_unknown = sequence.lost_unknown || reference.counter.as_ref().is_some_and(Counter::lost_unknown);
-        // In bursts of different lengths, the time does not show which of the frames with the same 8 bits came.
+        // In long bursts of different lengths, the time does not show which of the frames with the same 8 bits came.
         let unexpected = sequence.lost + sequence.reordered + sequence.too_late + sequence.restarts;
         let has_other_step = reference.counter.as_ref().is_some_and(|counter| counter.other_step().is_some());
-        let is_ambiguous = has_other_step || reference.bursts_differ && sequence.is_eight && unexpected > 0;
+        let is_ambiguous = has_other_step
+            || reference.bursts_differ && sequence.is_eight && spacing.longest_burst > SHORT_BURST && unexpected > 0;
         let by_number = |count: u64| (!lost_unknown && !is_ambiguous).then_some(count);
         let by_order = |count: u64| (!is_ambiguous).then_some(count);
         let resolution_ns = reference.resolution_ns;
@@ -340,7 +356,8 @@ impl Measure {
             duplicates: by_order(sequence.duplicates),
             reordered: by_order(sequence.reordered),
             too_late: by_order(sequence.too_late),
-            restarts: by_order(sequence.restarts),
+            // After a silence that hides how many were lost, the talker may have restarted.
+            restarts: by_order(sequence.restarts).filter(|&restarts| restarts > 0 || !lost_unknown),
             surplus: Some(surplus),
             unnumbered: sequence.aside,
             expired: expired.until_ns.map(|_| expired.count),

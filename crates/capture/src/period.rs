@@ -2,6 +2,7 @@
 
 use crate::bursts::{self, Bursts};
 use crate::convert::{nearest, signed};
+use crate::counter::usual_mean;
 use crate::fit::quantile;
 use crate::sequence::{Contained, Number};
 use crate::track::SAME_PERIOD;
@@ -98,7 +99,7 @@ fn is_same(ns: f64, known_ns: u64) -> bool {
 
 /// The distance of frames that are 1, 2, 3 ... apart shows the smallest number of frames after which the stream repeats.
 fn estimate_of(indexed: &[(i64, i64)], numbered: bool, known_ns: Option<u64>) -> Option<Estimate> {
-    if let Some(found) = bursts::find(indexed).filter(|found| found.frames != Some(1)) {
+    if let Some(found) = bursts::find(indexed, numbered).filter(|found| found.frames != Some(1)) {
         return Some(of_bursts(indexed, found, numbered, known_ns));
     }
     let typical = typical_ns(indexed);
@@ -143,11 +144,12 @@ fn regularity(indexed: &[(i64, i64)], group: usize, typical_ns: Option<f64>) -> 
 pub(crate) fn indexed(frames: &[(Number, i64)], known_ns: Option<u64>) -> Vec<(i64, i64)> {
     let next_ns = |pair: &[(Number, i64)]| match (pair[0].0, pair[1].0) {
         (Number::Eight(before), Number::Eight(low)) if low.wrapping_sub(before) == 1 => {
-            Some(pair[1].1.saturating_sub(pair[0].1) as f64)
+            Some(pair[1].1.saturating_sub(pair[0].1))
         }
         _ => None,
     };
-    let interval_ns = || quantile(&mut frames.windows(2).filter_map(next_ns).collect::<Vec<_>>(), 0.5);
+    // In batches, a single interval is that within a batch.
+    let interval_ns = || usual_mean(&frames.windows(2).filter_map(next_ns).collect::<Vec<_>>());
     let interval_ns = known_ns.map(|ns| ns as f64).or_else(interval_ns).filter(|&ns| ns > 0.0);
     let mut indexed: Vec<(i64, i64)> = Vec::with_capacity(frames.len());
     let mut last = None;

@@ -307,3 +307,60 @@ fn a_card_that_waits_changes_neither_period_nor_losses() {
         assert_eq!(capture.steps_total.unwrap_or(0), 0, "{wait_ns}: {:?}", capture.steps);
     }
 }
+
+/// A card collects frames for a time, or up to a number of them. After a lost frame, its next batch begins with another one.
+#[test]
+fn batches_of_a_card_are_no_groups_of_the_talker() {
+    /// Stamps the frames when the card delivers them: so long after the first one of a batch, or with so many of them.
+    fn deliver(sent: &mut [Seen], wait_ns: u64, most: usize) {
+        let mut rest = sent;
+        while let Some(first) = rest.first() {
+            let until_ns = first.at_ns + wait_ns;
+            let batch = rest.iter().take(most).take_while(|seen| seen.at_ns <= until_ns).count();
+            let delivered_ns = if batch == most { rest[batch - 1].at_ns } else { until_ns };
+            let (now, later) = rest.split_at_mut(batch);
+            for (n, seen) in (0..).zip(now) {
+                seen.at_ns = delivered_ns + n * 1_200;
+            }
+            rest = later;
+        }
+    }
+    for (periods, most) in
+        [(1.1, 64), (1.5, 64), (1.9, 64), (2.0, 64), (2.5, 64), (3.0, 64), (3.97, 64), (7.5, 64), (8.0, 64), (8.0, 8)]
+    {
+        for period_ns in [125_000, 1_000_000] {
+            let is_lost = |n: u64| n % 523 == 100;
+            let due = |n: u64| rtp(n, n as u32 * 6, n as i64 * period_ns + scatter(n));
+            let mut frames: Vec<Seen> = (0..8_000).filter(|n| !is_lost(*n)).map(due).collect();
+            deliver(&mut frames, (period_ns as f64 * periods) as u64, most);
+            let capture = analysed(&frames);
+            let counts = (capture.lost, capture.losses, capture.duplicates, capture.restarts);
+            let case = format!("{periods} periods of {period_ns} ns, {most} frames");
+            assert_eq!(counts, (Some(16), Some(16), Some(0), Some(0)), "{case}");
+            let unknown = (capture.late, capture.skipped_slots, capture.steps_total);
+            assert_eq!(unknown, (None, None, None), "{case}: {:?}", capture.steps);
+            assert!(capture.lateness_unknown.is_some(), "{case}");
+        }
+    }
+}
+
+/// Numbers of 8 bits continue over the batches of a card: the interval within a batch is not that of the frames.
+#[test]
+fn numbers_of_8_bits_continue_over_batches() {
+    for (batch, period_ns) in [(8, 1_000_000), (9, 1_000_000), (12, 500_000), (15, 250_000)] {
+        let mut talker = Talker::plain(1);
+        let (mut frames, mut n) = (Vec::new(), 0);
+        for delivered in 0..700 {
+            let length = if delivered % 4 == 3 { batch - 1 } else { batch };
+            for place in 0..length {
+                frames.push(talker.seen(n, n as i64 * period_ns - place * (period_ns - 1_100) + scatter(n)));
+                n += 1;
+            }
+        }
+        let expected = (0..n).filter(|n| n % 523 == 100).count() as u64;
+        let kept: Vec<Seen> = (0..).zip(frames).filter(|(n, _)| n % 523 != 100).map(|(_, seen)| seen).collect();
+        let capture = analysed(&kept);
+        let counts = (capture.lost, capture.restarts, capture.late);
+        assert_eq!(counts, (Some(expected), Some(0), None), "{batch} {period_ns}: {:?}", capture.lateness_unknown);
+    }
+}
