@@ -96,11 +96,18 @@ impl Gaps {
         if !is_regular || added_ns < (gaps_ns / 2.0).max(GAPS_PART * frames_ns) {
             return None;
         }
-        let mut sizes: Vec<i64> = pairs().map(|(a, b)| b.index.saturating_sub(a.index)).collect();
+        let in_order: Vec<i64> = pairs().map(|(a, b)| b.index.saturating_sub(a.index)).collect();
+        let mut sizes = in_order.clone();
         sizes.sort_unstable();
         let usual = sizes.chunk_by(|a, b| a == b).max_by_key(|run| run.len())?;
         let frames = usual.first().filter(|_| is_most(usual.len(), sizes.len()));
-        let others = |frames: i64| sizes.iter().filter(|&size| size % frames != 0).count();
+        let others = |frames: i64| {
+            // A group whose first frame was lost begins later, and has the more frames before it.
+            let is_whole = |size: i64| size % frames == 0;
+            let is_other =
+                |three: &&[i64]| !is_whole(three[1]) && three.windows(2).all(|two| !is_whole(two[0] + two[1]));
+            in_order.windows(3).filter(is_other).count()
+        };
         let are_equal =
             |frames: i64| !numbered || others(frames) as f64 <= OTHERS_MAX.max(OTHERS_PART * sizes.len() as f64);
         let frames = frames.filter(|&&frames| are_equal(frames));

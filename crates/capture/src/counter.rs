@@ -6,6 +6,7 @@ use frames::{Count, MediaTime, Range};
 
 use crate::convert::nearest;
 use crate::fit::quantile;
+use crate::parts::Parts;
 use crate::sequence::{Contained, Number, RESTARTED};
 use crate::states::States;
 use crate::track::SAME_PERIOD;
@@ -70,6 +71,8 @@ pub(crate) struct Counter {
 enum Kind {
     /// All frames.
     Numbers(Numbers),
+    /// The parts of frames.
+    Parts(Parts),
     /// The frames of a state.
     States(States),
 }
@@ -88,7 +91,11 @@ impl Counter {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
     pub(crate) fn learn(frames: &[(Contained, i64)]) -> Option<Self> {
         let numbers = || Numbers::learn(frames).or_else(|| Numbers::learn(&without_copies(frames)?));
-        let kind = States::learn(frames).map(Kind::States).or_else(|| numbers().map(Kind::Numbers))?;
+        let parts = || without_copies(frames).and_then(|kept| Parts::learn(&kept)).or_else(|| Parts::learn(frames));
+        let kind = States::learn(frames)
+            .map(Kind::States)
+            .or_else(|| parts().map(Kind::Parts))
+            .or_else(|| numbers().map(Kind::Numbers))?;
         Some(Self { kind, run: 0, runs: 0, suspended: None })
     }
 
@@ -139,16 +146,23 @@ impl Counter {
 
     /// Replaces the mean time between two frames, ns, by the one that was fitted to all frames, except for this relative error.
     pub(crate) fn set_interval(&mut self, interval_ns: f64, error: f64) {
-        if let Kind::Numbers(numbers) = &mut self.kind
-            && (interval_ns / numbers.interval_ns - 1.0).abs() <= SAME_PERIOD
-        {
-            (numbers.interval_ns, numbers.interval_error) = (interval_ns, error);
+        let is_same = |known_ns: f64| (interval_ns / known_ns - 1.0).abs() <= SAME_PERIOD;
+        match &mut self.kind {
+            Kind::Numbers(numbers) if is_same(numbers.interval_ns) => {
+                (numbers.interval_ns, numbers.interval_error) = (interval_ns, error);
+            }
+            Kind::Parts(parts) if is_same(parts.interval_ns()) => parts.set_interval(interval_ns, error),
+            Kind::Numbers(_) | Kind::Parts(_) | Kind::States(_) => {}
         }
     }
 
     /// True if frames were lost where neither their numbers nor the time show how many.
     pub(crate) fn lost_unknown(&self) -> bool {
-        matches!(&self.kind, Kind::Numbers(numbers) if numbers.lost_unknown || numbers.other_step.is_some())
+        match &self.kind {
+            Kind::Numbers(numbers) => numbers.lost_unknown || numbers.other_step.is_some(),
+            Kind::Parts(parts) => parts.lost_unknown,
+            Kind::States(_) => false,
+        }
     }
 
     /// The ratio of the step of the numbers from a frame on to the step before, and the time of that frame, ns; `None` if the
@@ -183,6 +197,7 @@ impl Kind {
     fn extend(&mut self, count: Count, at_ns: i64) -> Option<Extended> {
         match self {
             Self::Numbers(numbers) => numbers.extend(count, at_ns),
+            Self::Parts(parts) => parts.extend(count, at_ns),
             Self::States(states) => states.extend(count),
         }
     }
@@ -191,6 +206,7 @@ impl Kind {
     fn begin(&mut self, count: Count, at_ns: i64) -> u64 {
         match self {
             Self::Numbers(numbers) => numbers.begin(count, at_ns),
+            Self::Parts(parts) => parts.begin(count, at_ns),
             Self::States(states) => states.begin(count),
         }
     }
@@ -673,14 +689,14 @@ fn without_copies(frames: &[(Contained, i64)]) -> Option<Vec<(Contained, i64)>> 
 }
 
 /// True if most of these intervals are near the usual one: the frames are not sent in groups.
-fn is_even(intervals_ns: &[i64], usual_ns: f64) -> bool {
+pub(crate) fn is_even(intervals_ns: &[i64], usual_ns: f64) -> bool {
     let is_near = |ns: &&i64| (**ns as f64 - usual_ns).abs() <= EVEN_NEAR * usual_ns;
     intervals_ns.iter().filter(is_near).count() as f64 >= EVEN * intervals_ns.len() as f64
 }
 
 /// The number of values that a talker uses, if its numbers start again below the largest of their field: the one after which
 /// they start again most often, twice at least.
-fn used_values(frames: &[(Count, i64)], step: u64) -> Option<u64> {
+pub(crate) fn used_values(frames: &[(Count, i64)], step: u64) -> Option<u64> {
     let values = || frames.iter().map(|(count, _)| u64::from(count.value));
     let starts = values().zip(values().skip(1)).filter(|(before, next)| before > next && *next == 0);
     let mut ends: Vec<u64> = starts.map(|(before, _)| before + step).collect();
@@ -738,6 +754,7 @@ mod tests {
             value: u32::try_from(value).unwrap(),
             range,
             step: None,
+            parts: None,
             media: None,
             state: None,
         })

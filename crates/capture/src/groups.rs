@@ -16,7 +16,8 @@ const CHANGES_MIN: u32 = 2;
 pub(crate) struct Places {
     /// Mean time between frames, ns. A longer interval is a pause.
     interval_ns: f64,
-    last_ns: Option<i64>,
+    /// Index and time of the last frame.
+    last: Option<(i64, i64)>,
     /// For each place in a group, the frames after a pause; empty if frames are sent one by one.
     places: Vec<Place>,
     /// Changes of the place without a change of the time.
@@ -40,7 +41,7 @@ impl Places {
     pub(crate) fn new(group: u64, interval_ns: f64) -> Self {
         let group = usize::try_from(group).unwrap_or(0);
         let places = if group > 1 { vec![Place::default(); group] } else { Vec::new() };
-        Self { interval_ns, last_ns: None, places, changes: 0 }
+        Self { interval_ns, last: None, places, changes: 0 }
     }
 
     /// True if groups begin at changing places: they are not those of the talker.
@@ -54,8 +55,10 @@ impl Places {
         if self.places.is_empty() {
             return;
         }
-        let passed_ns = self.last_ns.replace(at_ns).map_or(0, |last_ns| at_ns.saturating_sub(last_ns));
-        if passed_ns as f64 > self.interval_ns {
+        let Some((last_index, last_ns)) = self.last.replace((index, at_ns)) else { return };
+        // After a lost frame, the group can have begun before.
+        let follows = index.saturating_sub(last_index) == 1;
+        if follows && at_ns.saturating_sub(last_ns) as f64 > self.interval_ns {
             self.add_after_pause(index, at_ns);
         }
     }

@@ -11,8 +11,8 @@
 //! | `rates` | first pass: changes of the period, and the usual interval |
 //! | `fit`, `wander` | fit a grid of slots to the stream, on the capture's clock, and follow clocks that wander |
 //! | `sequence`, `schedule`, `again` | both passes: the index of each frame in the stream; restarts among seen numbers |
-//! | `counter`, `states`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
-//! | `measure` | second pass: `spacing`, `lateness`, `shaper` and `presentation` of one stream |
+//! | `counter`, `states`, `parts`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
+//! | `measure` | second pass: `spacing`, `groups`, `lateness`, `shaper` and `presentation` of one stream |
 //! | [`analyse`](mod@analyse) | both passes |
 //! | `caveats` | limitations of the results |
 //! | [`to_record`](mod@to_record) | the run record |
@@ -35,6 +35,7 @@ mod groups;
 mod heads;
 mod lateness;
 mod measure;
+mod parts;
 mod pcap;
 mod pcapng;
 mod period;

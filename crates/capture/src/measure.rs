@@ -356,8 +356,7 @@ impl Measure {
             duplicates: by_order(sequence.duplicates),
             reordered: by_order(sequence.reordered),
             too_late: by_order(sequence.too_late),
-            // After a silence that hides how many were lost, the talker may have restarted.
-            restarts: by_order(sequence.restarts).filter(|&restarts| restarts > 0 || !lost_unknown),
+            restarts: by_order(sequence.restarts),
             surplus: Some(surplus),
             unnumbered: sequence.aside,
             expired: expired.until_ns.map(|_| expired.count),

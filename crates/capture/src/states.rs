@@ -98,7 +98,7 @@ mod tests {
     fn extended(frames: &[(u32, u32)]) -> Vec<(u32, u64)> {
         let candidate = |&(number, value): &(u32, u32)| {
             let state = Some(State { number, allowed_ms: 2_000 });
-            Count { value, range: Range::Bits(32), step: None, media: None, state }
+            Count { value, range: Range::Bits(32), step: None, parts: None, media: None, state }
         };
         let mut counter = Counter::learn(&[(Contained::Candidate(candidate(&frames[0])), 0)]).expect("states");
         let extend = |frame: &(u32, u32)| match counter.extend(candidate(frame), 0) {

@@ -213,10 +213,23 @@ impl Track {
             (None, None) => {
                 let (first, last) = (self.waiting.first()?, self.waiting.last()?);
                 let mean = last.1.saturating_sub(first.1) as f64 / (self.waiting.len() as f64 - 1.0).max(1.0);
-                let interval = self.class_ns.map_or(mean, |ns| ns as f64);
+                let measured = own_ns.unwrap_or(mean);
+                // Frames of events can have the priority of a class, too.
+                let class = self.class_ns.map(|ns| ns as f64);
+                let has_class = |ns: &f64| (0.9..=1.1).contains(&(measured / ns)) || self.are_multiples(*ns);
+                let interval = class.filter(has_class).unwrap_or(measured);
                 (self.waiting.len() > 1).then_some((interval.max(1.0), Vec::new()))
             }
         }
+    }
+
+    /// True if most of the first frames are whole periods apart, some of which can have no frame.
+    fn are_multiples(&self, period_ns: f64) -> bool {
+        const NEAR: f64 = 1.0 / 8.0;
+        const MOST: f64 = 0.75;
+        let periods = |pair: &[(Contained, i64)]| pair[1].1.saturating_sub(pair[0].1) as f64 / period_ns;
+        let near = self.waiting.windows(2).map(periods).filter(|periods| (periods - periods.round()).abs() <= NEAR);
+        near.count() as f64 >= MOST * (self.waiting.len() as f64 - 1.0)
     }
 
     /// The result; `None` if there were too few frames.

@@ -5,7 +5,7 @@
 //! | AVTP | EtherType 0x22f0 | see [`crate::avtp`] | IEEE Std 1722 |
 //! | PTP | EtherType 0x88f7, UDP ports 319 and 320 | sequenceId, for each message type | IEEE Std 1588, 13.3 |
 //! | PROFINET | EtherType 0x8892 | cycle counter in the last four bytes, in steps of 31.25 us | IEC 61158-6-10 |
-//! | EtherCAT | EtherType 0x88a4 | index of the first datagram, if the master counts with it | ETG.1000.4 |
+//! | EtherCAT | EtherType 0x88a4 | index of the first datagram, if the master counts with it: frames, or datagrams | ETG.1000.4 |
 //! | sampled values | EtherType 0x88ba | smpCnt of the first ASDU; starts again each second | IEC 61850-9-2 |
 //! | GOOSE | EtherType 0x88b8 | sqNum within stNum | IEC 61850-8-1 |
 //! | OPC UA `PubSub` | EtherType 0xb62c, UDP port 4840 | sequence number of the group header | OPC UA part 14, 7.2.4 |
@@ -14,7 +14,7 @@
 //! A number is a candidate: the header may look like one by chance, and a sender may not count. Readers must check that
 //! it counts.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU8, NonZeroU16};
 
 use crate::bytes;
 
@@ -128,6 +128,9 @@ pub struct Count {
     pub range: Range,
     /// The difference between the numbers of consecutive frames, if the protocol states it.
     pub step: Option<NonZeroU16>,
+    /// So many numbers, from this one on, are those of the parts of the frame: the datagrams of EtherCAT. `None` if the parts have
+    /// no numbers of their own.
+    pub parts: Option<NonZeroU8>,
     /// The time of the media in the frame, if the header contains it.
     pub media: Option<MediaTime>,
     /// The state that the number counts the frames of, if there are several.
@@ -154,7 +157,7 @@ pub struct MediaTime {
 
 impl Count {
     fn bits(value: impl Into<u32>, bits: u32) -> Self {
-        Self { value: value.into(), range: Range::Bits(bits), step: None, media: None, state: None }
+        Self { value: value.into(), range: Range::Bits(bits), step: None, parts: None, media: None, state: None }
     }
 
     /// A number of 16 bits that counts frames one by one.
@@ -249,30 +252,44 @@ fn profinet(from: &[u8], is_whole: bool) -> (Protocol, Option<Count>) {
     (Protocol::Profinet { frame_id }, cycle.map(|cycle| Count::bits(cycle, 16)))
 }
 
-/// The header of two bytes has the length and the type, 1 for datagrams; the first datagram begins with command and index.
+/// The header of two bytes has the length and the type, 1 for datagrams.
 fn ethercat(from: &[u8]) -> (Protocol, Option<Count>) {
-    let read = || {
-        let [_, high, _, index] = bytes(from, 0)?;
-        (high >> 4 == 1).then_some(index)
+    let Some([_, _, _, index]) = bytes(from, 0).filter(|[_, high, _, _]| high >> 4 == 1) else {
+        return (Protocol::Unknown, None);
     };
-    match read() {
-        Some(index) => (Protocol::EtherCat { is_processed: is_processed(from) }, Some(Count::bits(index, 8))),
-        None => (Protocol::Unknown, None),
+    let (mut is_processed, mut parts, mut is_whole) = (false, 0u8, false);
+    for Datagram { index: next, counter, is_last } in datagrams(from) {
+        is_processed |= counter != 0;
+        // Masters number each datagram, or each frame.
+        parts += u8::from(parts < u8::MAX && next == index.wrapping_add(parts));
+        is_whole = is_last;
     }
+    let parts = NonZeroU8::new(parts).filter(|_| is_whole);
+    (Protocol::EtherCat { is_processed }, Some(Count { parts, ..Count::bits(index, 8) }))
 }
 
-/// True if a working counter in the frame is not 0. A datagram has ten bytes before its data, with the length (11 bits)
-/// and, in bit 15, if another one follows; then come the data and the counter.
-fn is_processed(from: &[u8]) -> bool {
+/// A datagram of EtherCAT.
+struct Datagram {
+    index: u8,
+    /// The working counter.
+    counter: u16,
+    is_last: bool,
+}
+
+/// The whole datagrams of a frame. Each has ten bytes before its data: command, index, address, the length (11 bits) with, in bit
+/// 15, if another one follows, and the interrupt; then come the data and the working counter.
+fn datagrams(from: &[u8]) -> impl Iterator<Item = Datagram> {
     let mut at = 2;
-    while let Some(length) = bytes(from, at + 6).map(u16::from_le_bytes) {
+    let mut is_last = false;
+    std::iter::from_fn(move || {
+        let length = bytes(from, at + 6).map(u16::from_le_bytes).filter(|_| !is_last)?;
         let counter_at = at + 10 + usize::from(length & 0x7ff);
-        match bytes(from, counter_at).map(u16::from_le_bytes) {
-            Some(0) if length & 0x8000 != 0 => at = counter_at + 2,
-            counter => return counter.is_some_and(|counter| counter != 0),
-        }
-    }
-    false
+        let counter = bytes(from, counter_at).map(u16::from_le_bytes)?;
+        let index = *from.get(at + 1)?;
+        is_last = length & 0x8000 == 0;
+        at = counter_at + 2;
+        Some(Datagram { index, counter, is_last })
+    })
 }
 
 /// The publisher of a frame in words, if its protocol distinguishes them. `packet` follows the EtherType, or is the payload
@@ -313,7 +330,7 @@ fn sampled_values(from: &[u8]) -> (Protocol, Option<Count>) {
         let value = u16::from_be_bytes(bytes(element(asdu?, 0x82)?, 0)?).into();
         let asdus = sav_pdu(from).and_then(|pdu| element(pdu, 0x80)).and_then(unsigned);
         let step = asdus.and_then(|asdus| u16::try_from(asdus).ok()).and_then(NonZeroU16::new);
-        Some(Count { value, range: Range::Second, step, media: None, state: None })
+        Some(Count { value, range: Range::Second, step, parts: None, media: None, state: None })
     };
     (Protocol::SampledValues { appid, publisher }, count())
 }
@@ -529,7 +546,7 @@ mod tests {
         let (protocol, count) = of_ethertype(SAMPLED_VALUES, &frame, true);
         assert_eq!(protocol, Protocol::SampledValues { appid: 0x4000, publisher: Publisher::of(b"MU1") });
         assert_eq!(publisher(protocol, &frame).as_deref(), Some("MU1"));
-        let count_of = |step| Count { value: 3999, range: Range::Second, step, media: None, state: None };
+        let count_of = |step| Count { value: 3999, range: Range::Second, step, parts: None, media: None, state: None };
         assert_eq!(count, Some(count_of(NonZeroU16::new(1))));
         let at = frame.windows(3).position(|three| three == [0x80, 1, 1]).unwrap();
         for asdus in [8, 0] {
