@@ -19,7 +19,7 @@ use crate::{
     period::Estimate,
     rates::{Change, ERRORS},
     skips::SKIPPED_MOST,
-    streams::{Stream, Streams, class_of},
+    streams::{Known, Stream, Streams, class_of},
     track::{SAME_PERIOD, Tracked},
 };
 
@@ -109,10 +109,10 @@ pub fn analyse<R: Read>(
     options: &Options,
 ) -> Result<Analysis, CaptureError> {
     let mut opened = || open().map_err(|reason| CaptureError::Open { reason });
-    let (mut file, mut streams) = first_pass(&mut opened()?, options, Vec::new())?;
-    let by_source = streams.with_several_sources();
-    if !by_source.is_empty() {
-        (file, streams) = first_pass(&mut opened()?, options, by_source.clone())?;
+    let (mut file, mut streams) = first_pass(&mut opened()?, options, Known::default())?;
+    let known = streams.known();
+    if known != Known::default() {
+        (file, streams) = first_pass(&mut opened()?, options, known.clone())?;
     }
     let order = streams.by_frames();
     let index = select(&file, &streams, &order, options)?;
@@ -122,7 +122,7 @@ pub fn analyse<R: Read>(
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
     let (last_number, last_ns) = (stream.last_number, stream.last_ns);
     let (reference, period, credit) = reference(&stream, tracked.swap_remove(index), records.len(), &file, options)?;
-    let measure = second_pass(&mut opened()?, &options.filter, &by_source, key, Measure::new(reference))?;
+    let measure = second_pass(&mut opened()?, &options.filter, &known.by_source, key, Measure::new(reference))?;
     let batches = measure.comes_in_batches().then(caveats::batches);
     let wander = measure.wanders_within().then(caveats::wander_within);
     let (mut capture, series) = measure.finish(Capture {
@@ -153,14 +153,9 @@ pub fn analyse<R: Read>(
 }
 
 /// The first pass. It is not generic, so that it is compiled in this crate, which is optimised more than those that call it.
-/// Sources of RTP in the datagrams `by_source` are streams.
-fn first_pass(
-    from: &mut dyn Read,
-    options: &Options,
-    by_source: Vec<Datagram>,
-) -> Result<(FileSummary, Streams), CaptureError> {
+fn first_pass(from: &mut dyn Read, options: &Options, known: Known) -> Result<(FileSummary, Streams), CaptureError> {
     let mut reader = Reader::new(from)?;
-    let mut streams = Streams::new(by_source);
+    let mut streams = Streams::new(known);
     let mut ends: Vec<Option<End>> = Vec::new();
     while let Some(packet) = reader.next()? {
         let interface = packet.interface as usize;
@@ -286,6 +281,7 @@ fn reference(
         changes_state: tracked.changes_state,
         bursts_differ: tracked.bursts.is_some_and(|bursts| bursts.frames.is_none()),
         counter: tracked.counter,
+        shares_tag: stream.shares_tag,
         skips_many: skips == Skips::Many,
         may_wander_within: tracked.may_wander_within,
         grid,

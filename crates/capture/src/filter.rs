@@ -2,10 +2,13 @@
 
 use std::{fmt, net::SocketAddr};
 
-use frames::{Content, Datagram, Head, Link, Mac, Protocol, Way};
+use frames::{
+    Content, Datagram, Head, Link, Mac, Protocol, Way,
+    protocol::{IPV4, IPV6},
+};
 use record::{CapturedKind, CapturedStream};
 
-use crate::Packet;
+use crate::{Packet, tags::Flow};
 
 /// Selects frames; all given conditions must hold. Without any, all frames are selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,8 +60,8 @@ pub(crate) struct Classified {
 
 /// Why a frame belongs to no stream.
 pub(crate) enum Unmatched {
-    /// The frame belongs to no selected stream.
-    Other(Other),
+    /// The frame belongs to no selected stream. It can have a number that the frames of selected ones have, too.
+    Other(Other, Option<(Flow, u16)>),
     /// The frame is too short for its header.
     Short,
     /// The frame has another link type.
@@ -112,8 +115,11 @@ impl Filter {
             && self.destination.is_none_or(|wanted| wanted == head.destination);
         let by_source = head.datagram.is_some_and(|datagram| by_source.contains(&datagram));
         let kind = self.kind(&head, &content, by_source).filter(|_| fits);
-        let kind = kind.ok_or_else(|| Unmatched::Other(self.other(&head, &content)))?;
         let Head { source, destination, way, .. } = head;
+        let flow = Flow { source, destination, vlan, interface: packet.interface };
+        let kind = kind.ok_or_else(|| {
+            Unmatched::Other(self.other(&head, &content), content.redundant.map(|number| (flow, number)))
+        })?;
         let key = Key { kind, source, destination, way, outer_vlan, vlan, interface: packet.interface };
         Ok(Classified { key, by_source, head, content })
     }
@@ -162,6 +168,12 @@ impl fmt::Display for Filter {
 }
 
 impl Key {
+    /// The addresses of the frames that a talker can number together.
+    pub(crate) fn flow(&self) -> Flow {
+        let &Self { source, destination, vlan, interface, .. } = self;
+        Flow { source, destination, vlan, interface }
+    }
+
     /// The stream for the record, without its figures.
     pub(crate) fn to_record(self) -> CapturedStream {
         let (kind, name) = match self.kind {
@@ -190,6 +202,11 @@ impl Key {
 }
 
 impl Kind {
+    /// True for packets of IP without ports of UDP: later fragments, TCP, ICMP.
+    pub(crate) fn is_other_ip(self) -> bool {
+        matches!(self, Self::Ethertype { ethertype: IPV4 | IPV6, .. })
+    }
+
     /// The protocol in words; empty if unknown.
     fn protocol(self) -> String {
         let protocol = match self {
@@ -197,6 +214,7 @@ impl Kind {
             Self::Ethertype { protocol, .. } | Self::Udp { protocol, .. } => protocol,
         };
         match protocol {
+            Protocol::Unknown if self.is_other_ip() => "IP without ports (fragments, or not UDP)".to_owned(),
             Protocol::Unknown => String::new(),
             Protocol::AvtpControl { name } => format!("AVTP {name}"),
             Protocol::Ptp { message, domain, .. } => {
@@ -223,6 +241,7 @@ fn avtp(subtype: u8) -> &'static str {
         0x05 => "AVTP TSCF",
         0x06 => "AVTP SVF",
         0x07 => "AVTP RVF",
+        0x82 => "AVTP NTSCF",
         _ => "AVTP",
     }
 }

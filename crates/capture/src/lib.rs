@@ -11,7 +11,8 @@
 //! | `rates` | first pass: changes of the period, and the usual interval |
 //! | `fit`, `wander` | fit a grid of slots to the stream, on the capture's clock, and follow clocks that wander |
 //! | `sequence`, `schedule`, `again` | both passes: the index of each frame in the stream; restarts among seen numbers |
-//! | `counter`, `states`, `parts`, `copies` | both passes: numbers of other protocols than AVTP, and copies of redundant streams |
+//! | `counter`, `states`, `parts` | both passes: numbers of other protocols than AVTP |
+//! | `copies`, `tags` | both passes: copies of redundant streams; talkers that number several streams together |
 //! | `measure` | second pass: `spacing`, `groups`, `lateness`, `shaper` and `presentation` of one stream |
 //! | [`analyse`](mod@analyse) | both passes |
 //! | `caveats` | limitations of the results |
@@ -50,6 +51,7 @@ mod source;
 mod spacing;
 mod states;
 mod streams;
+mod tags;
 mod tally;
 pub mod to_record;
 mod track;

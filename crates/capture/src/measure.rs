@@ -69,6 +69,8 @@ pub(crate) struct Reference {
     pub(crate) bursts_differ: bool,
     /// True if clocks can wander within the stretches to whose earliest frames the grid was fitted.
     pub(crate) may_wander_within: bool,
+    /// True if the talker numbers several streams together in the redundancy tags.
+    pub(crate) shares_tag: bool,
     /// True if the talker skips many slots of a grid that has one phase for the whole stream.
     pub(crate) skips_many: bool,
 }
@@ -207,7 +209,7 @@ impl Measure {
     /// Adds a frame of the stream. Frames without a timestamp are ignored.
     #[inline(always)]
     pub(crate) fn add(&mut self, packet: &Packet, head: &Head, content: &Content) {
-        if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
+        if content.replicated.is_some_and(|number| self.copies.is_copy(number)) {
             return;
         }
         let Some(stamp_ns) = packet.at_ns else { return };
@@ -217,14 +219,16 @@ impl Measure {
         self.latest_ns = self.latest_ns.max(at_ns);
         self.frames += 1;
         self.presentation.add(packet.number, at_ns, stamp_ns, content);
-        let contained = Contained::of(content);
+        let contained = Contained::of(content, self.reference.shares_tag);
         if let Contained::Candidate(Count { state: Some(state), .. }) = contained {
             self.expired.add(packet.number, at_ns, state.allowed_ms);
         }
         let number = extended(&mut self.reference.counter, contained, at_ns);
         self.numbered_by = match (contained, number) {
             (Contained::Whole { .. }, _) => NumberedBy::Talker,
-            (Contained::Candidate(_), Number::Whole { .. } | Number::Eight(_)) if content.redundant.is_some() => {
+            (Contained::Candidate(_), Number::Whole { .. } | Number::Eight(_))
+                if content.redundant.is_some() && !self.reference.shares_tag =>
+            {
                 NumberedBy::RedundancyTag
             }
             (Contained::Candidate(_), Number::Whole { .. } | Number::Eight(_)) => NumberedBy::Protocol,

@@ -94,8 +94,9 @@ impl<R: Read> Reader<R> {
         };
         let Some(span) = span else { return Ok(None) };
         self.frames += 1;
-        let data = self.source.window.passed(span.at, span.kept);
-        let Span { interface, link_type, at_ns, length, .. } = span;
+        let Span { at, kept, interface, link_type, at_ns, length } = span;
+        // Without the FCS.
+        let data = self.source.window.passed(at, kept.min(length as usize));
         Ok(Some(Packet { number: self.frames, interface, link_type, at_ns, data, length }))
     }
 

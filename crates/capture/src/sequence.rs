@@ -77,10 +77,10 @@ pub(crate) enum Contained {
 
 impl Contained {
     /// The number of a frame. The number of our own talker shows more than that of the redundancy tag, and that more than
-    /// the one of AVTP.
+    /// the one of AVTP, unless the talker numbers several streams together in the tag (`shares_tag`).
     #[inline]
-    pub(crate) fn of(content: &Content) -> Self {
-        match (content.probe, content.redundant, content.avtp) {
+    pub(crate) fn of(content: &Content, shares_tag: bool) -> Self {
+        match (content.probe, content.redundant.filter(|_| !shares_tag), content.avtp) {
             (Some(probe), ..) => Self::Whole { run: probe.run, seq: probe.seq },
             (None, Some(tag), _) => Self::Candidate(Count::one_by_one(tag)),
             (None, None, Some(avtp)) => Self::Eight(avtp.sequence),

@@ -11,6 +11,7 @@ use crate::{
     filter::{Classified, Key, Kind, Other, Unmatched, is_whole},
     heads::Heads,
     sequence::Contained,
+    tags::{Flow, Tags},
     track::{Track, Tracked},
 };
 
@@ -34,8 +35,8 @@ pub(crate) struct Streams {
     index: HashMap<Key, usize>,
     /// Known heads with the index of their stream.
     heads: Heads<usize>,
-    /// Datagrams with several sources of RTP: each source is a stream.
-    by_source: Vec<Datagram>,
+    known: Known,
+    tags: Tags,
     /// Frames of streams beyond [`STREAMS_MAX`].
     pub(crate) left_out: u64,
     others: BTreeMap<Other, u64>,
@@ -44,6 +45,15 @@ pub(crate) struct Streams {
     short: u64,
     /// Frames of other link types.
     pub(crate) foreign: u64,
+}
+
+/// Knowledge about the streams from an earlier pass through the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Datagrams with several sources of RTP: each source is a stream.
+    pub(crate) by_source: Vec<Datagram>,
+    /// Talkers that number several streams together in their redundancy tags.
+    pub(crate) shared_tags: Vec<Flow>,
 }
 
 /// A stream.
@@ -66,6 +76,8 @@ pub(crate) struct Stream {
     /// Frames without a timestamp.
     pub(crate) without_stamp: u64,
     copies: Copies,
+    /// True if the talker numbers several streams together in the redundancy tags.
+    pub(crate) shares_tag: bool,
     /// The sources in frames that look like RTP.
     sources: Vec<Source>,
     pub(crate) track: Track,
@@ -90,31 +102,46 @@ impl Source {
 }
 
 impl Streams {
-    /// No streams yet. Each source of RTP in the datagrams `by_source` is a stream.
-    pub(crate) fn new(by_source: Vec<Datagram>) -> Self {
-        Self { by_source, ..Self::default() }
+    /// No streams yet.
+    pub(crate) fn new(known: Known) -> Self {
+        Self { known, ..Self::default() }
     }
 
     /// Adds a frame.
     #[inline]
     pub(crate) fn add(&mut self, packet: &Packet, options: &Options) {
         match self.heads.find(packet) {
-            Some((index, _, content)) => self.all[index].add(packet, &content),
+            Some((index, _, content)) => self.add_to(index, packet, &content),
             None => self.add_by_key(packet, options),
+        }
+    }
+
+    /// Adds a frame of this stream.
+    #[inline(always)]
+    fn add_to(&mut self, index: usize, packet: &Packet, content: &Content) {
+        let stream = &mut self.all[index];
+        let is_counted = stream.add(packet, content);
+        if let Some(number) = content.redundant.filter(|_| is_counted) {
+            self.tags.add(stream.key.flow(), Some(index), number);
         }
     }
 
     /// Adds a frame whose head is not known.
     fn add_by_key(&mut self, packet: &Packet, options: &Options) {
-        match options.filter.classify(packet, &self.by_source) {
+        match options.filter.classify(packet, &self.known.by_source) {
             Ok(classified) => match self.find(&classified, packet, options) {
                 Some(index) => {
                     self.heads.learn(packet, &classified, index);
-                    self.all[index].add(packet, &classified.content);
+                    self.add_to(index, packet, &classified.content);
                 }
                 None => self.left_out += 1,
             },
-            Err(Unmatched::Other(other)) => self.other(other),
+            Err(Unmatched::Other(other, tag)) => {
+                self.other(other);
+                if let Some((flow, number)) = tag {
+                    self.tags.add(flow, None, number);
+                }
+            }
             Err(Unmatched::Short) => self.short += 1,
             Err(Unmatched::Foreign) => self.foreign += 1,
         }
@@ -131,7 +158,8 @@ impl Streams {
             (self.all.len() < STREAMS_MAX).then(|| {
                 self.index.insert(*key, self.all.len());
                 let publisher = content.publisher(head, packet.data);
-                self.all.push(Stream::new(*key, head, publisher, options.period_of(key)));
+                let shares_tag = self.known.shared_tags.contains(&key.flow());
+                self.all.push(Stream::new(*key, head, publisher, options.period_of(key), shares_tag));
                 self.all.len() - 1
             })
         })
@@ -152,8 +180,13 @@ impl Streams {
         order
     }
 
+    /// Knowledge for the next pass.
+    pub(crate) fn known(&self) -> Known {
+        Known { by_source: self.with_several_sources(), shared_tags: self.tags.shared() }
+    }
+
     /// The datagrams that contain several sources of RTP.
-    pub(crate) fn with_several_sources(&self) -> Vec<Datagram> {
+    fn with_several_sources(&self) -> Vec<Datagram> {
         let datagram = |stream: &Stream| match stream.key.kind {
             Kind::Udp { datagram, .. } if stream.has_several_sources() => Some(datagram),
             _ => None,
@@ -234,7 +267,7 @@ pub(crate) fn class_of(pcp: Option<u8>) -> Option<(u64, PeriodSource)> {
 }
 
 impl Stream {
-    fn new(key: Key, head: &Head, publisher: Option<String>, period_ns: Option<u64>) -> Self {
+    fn new(key: Key, head: &Head, publisher: Option<String>, period_ns: Option<u64>, shares_tag: bool) -> Self {
         let pcp = head.vlan.map(|tci| tci.pcp);
         Self {
             key,
@@ -249,15 +282,17 @@ impl Stream {
             truncated: 0,
             without_stamp: 0,
             copies: Copies::default(),
+            shares_tag,
             sources: Vec::new(),
             track: Track::new(period_ns, class_of(pcp).map(|(ns, _)| ns)),
         }
     }
 
+    /// Adds a frame. Returns false if it is a copy.
     #[inline(always)]
-    fn add(&mut self, packet: &Packet, content: &Content) {
-        if content.redundant.is_some_and(|number| self.copies.is_copy(number)) {
-            return;
+    fn add(&mut self, packet: &Packet, content: &Content) -> bool {
+        if content.replicated.is_some_and(|number| self.copies.is_copy(number)) {
+            return false;
         }
         self.frames += 1;
         if let (Protocol::Rtp { source }, Some(count)) = (content.protocol, content.count) {
@@ -268,20 +303,23 @@ impl Stream {
         self.truncated += u64::from(!is_whole(packet));
         let Some(at_ns) = packet.at_ns else {
             self.without_stamp += 1;
-            return;
+            return true;
         };
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         (self.last_number, self.last_ns) = (packet.number, at_ns);
-        self.track.add(packet.number, Contained::of(content), at_ns.saturating_sub(first_ns), packet.data);
+        let number = Contained::of(content, self.shares_tag);
+        self.track.add(packet.number, number, at_ns.saturating_sub(first_ns), packet.data);
+        true
     }
 
     /// Orders streams by their kind, the most interesting last. A few frames are of no interest.
     fn rank(&self) -> u8 {
         match self.key.kind {
             _ if self.frames < FRAMES_FEW => 0,
-            Kind::Avtp { .. } => 2,
+            kind if kind.is_other_ip() => 1,
+            Kind::Avtp { .. } => 4,
             Kind::Ethertype { protocol, .. } | Kind::Udp { protocol, .. } => {
-                u8::from(!matches!(protocol, Protocol::Unknown) || self.is_rtp())
+                if protocol == Protocol::Unknown && !self.is_rtp() { 2 } else { 3 }
             }
         }
     }

@@ -197,35 +197,6 @@ fn frames_at_another_place_of_the_file_are_no_restart() {
     assert_eq!(counts, (Some(0), None, Some(100), Some(0)));
 }
 
-#[test]
-fn copies_of_both_networks_of_prp_are_no_bursts() {
-    let frame = |n: u64, lan: u8| {
-        let trailer = [&(n as u16).to_be_bytes()[..], &[lan << 4, 60, 0x88, 0xfb]].concat();
-        let first = seen(n, [ethernet(0x88ba, &sampled_values(n)), trailer].concat());
-        Seen { at_ns: first.at_ns + u64::from(lan - 10) * 25_000, ..first }
-    };
-    let frames: Vec<Seen> = (0..3000).flat_map(|n| [frame(n, 10), frame(n, 11)]).collect();
-    let capture = analysed(1, &frames, &OPTIONS).capture;
-    assert_eq!((capture.duplicates, capture.bursts, capture.late), (Some(3_000), Some(0), Some(0)));
-}
-
-#[test]
-fn a_restart_over_two_ways_makes_no_frame_late() {
-    let tagged = |n: u64, number: u64| {
-        let tag = [&[0xf1, 0xc1, 0, 0][..], &(number as u16).to_be_bytes(), &[0x88, 0xb5]].concat();
-        seen(n, [&ADDRESSES[..], &tag, &[0x11; 46]].concat())
-    };
-    let first = |n: u64| tagged(n, if n < 4_000 { n + 900 } else { n - 4_000 });
-    for later_ns in [90_000, 2_300_000] {
-        let second = |n: u64| Seen { at_ns: first(n).at_ns + later_ns, ..first(n) };
-        let mut frames: Vec<Seen> = (0..8_000).flat_map(|n| [first(n), second(n)]).collect();
-        frames.sort_by_key(|seen| seen.at_ns);
-        let capture = analysed(1, &frames, &OPTIONS).capture;
-        let counts = (capture.restarts, capture.late, capture.lost, capture.duplicates);
-        assert_eq!(counts, (Some(1), Some(0), Some(0), Some(0)), "{later_ns}");
-    }
-}
-
 /// Copies come in a row where the first way fails, or where the sender repeats frames.
 #[test]
 fn copies_in_a_row_are_no_restart() {
@@ -346,48 +317,6 @@ fn frames_that_a_slave_returned_are_a_stream_of_their_own() {
     let names: Vec<&str> = capture.streams.iter().map(|stream| stream.protocol.as_str()).collect();
     assert_eq!(names, ["EtherCAT", "EtherCAT, returned by a slave"]);
     assert_eq!((capture.lost.unwrap(), capture.duplicates.unwrap(), capture.late.unwrap()), (0, 0, 0));
-}
-
-#[test]
-fn copies_of_a_redundant_stream_are_left_out_and_counted() {
-    let tagged = |n: u64| {
-        let tag = [&[0x81, 0, 0x60, 2, 0xf1, 0xc1, 0, 0][..], &(n as u16).to_be_bytes(), &[0x88, 0xb5]].concat();
-        [&ADDRESSES[..], &tag, &[0x11; 46]].concat()
-    };
-    // The second way takes 3 us longer; each way loses other frames, and frame 700 is lost on both.
-    let mut frames: Vec<Seen> = (0..5000).filter(|n| n % 10 != 0).map(|n| seen(n, tagged(n))).collect();
-    frames.extend((0..5000).filter(|n| n % 7 != 0 || *n == 7).map(|n| {
-        let first = seen(n, tagged(n));
-        Seen { at_ns: first.at_ns + 3_000, ..first }
-    }));
-    frames.sort_by_key(|seen| seen.at_ns);
-    let Analysis { capture, .. } = analysed(1, &frames, &OPTIONS);
-    let lost = (0..5000).filter(|n| n % 10 == 0 && n % 7 == 0).count() as u64;
-    assert_eq!(
-        (capture.numbered_by, capture.duplicates.unwrap(), capture.restarts.unwrap()),
-        (NumberedBy::RedundancyTag, 0, 0)
-    );
-    // A loss before the first frame is not seen.
-    assert_eq!((capture.lost.unwrap(), capture.frames), (lost - 1, 5000 - lost));
-    assert_eq!(capture.stream.copies, frames.len() as u64 - capture.frames);
-    assert_eq!((capture.stream.vlan, capture.window_violations.unwrap(), capture.bursts), (Some(2), 0, Some(0)));
-}
-
-/// The second way takes 300 periods longer, until the first one fails.
-#[test]
-fn a_late_way_of_a_redundant_stream_is_no_restart() {
-    let tagged = |n: u64| {
-        let tag = [&[0xf1, 0xc1, 0, 0][..], &(n as u16).to_be_bytes(), &[0x88, 0xb5]].concat();
-        seen(n, [&ADDRESSES[..], &tag, &[0x11; 46]].concat())
-    };
-    let late = |n: u64| Seen { at_ns: tagged(n).at_ns + 300 * PERIOD_NS + 200_000, ..tagged(n) };
-    let lost = [1_000, 1_001, 4_000];
-    let first = (0..8_000).filter(|n| !lost.contains(n)).map(tagged);
-    let mut frames: Vec<Seen> = first.chain((0..8_500).filter(|n| !lost.contains(n)).map(late)).collect();
-    frames.sort_by_key(|seen| seen.at_ns);
-    let capture = analysed(1, &frames, &OPTIONS).capture;
-    assert_eq!((capture.lost, capture.losses, capture.restarts), (Some(3), Some(2), Some(0)));
-    assert_eq!((capture.stream.copies, capture.duplicates, capture.too_late), (7_997, Some(0), Some(0)));
 }
 
 #[test]

@@ -12,6 +12,9 @@
 //! | 20-21 | length of the data after byte 23 |
 //! | 22-23 | depends on the format |
 //!
+//! Control messages without a presentation time (NTSCF, clause 9.2) have the length of the data in the low bits of byte 1 and in
+//! byte 2, and the sequence number in byte 3.
+//!
 //! The clock reference format (CRF, clause 10) differs from byte 1 on:
 //!
 //! | byte | field |
@@ -42,6 +45,8 @@ pub const AAF: u8 = 0x02;
 pub const CRF: u8 = 0x04;
 /// Subtype of the raw video format, the last of the stream formats: IEC 61883, MMA, AAF, CVF, CRF, TSCF, SVF, RVF.
 const RVF: u8 = 0x07;
+/// Subtype of control messages without a presentation time, such as those of CAN buses.
+pub const NTSCF: u8 = 0x82;
 /// Subtype of vendor-specific streams.
 const VENDOR: u8 = 0x6f;
 
@@ -117,10 +122,20 @@ impl Avtp {
     pub fn read(from: &[u8]) -> Option<Self> {
         let from: &[u8; SHORTEST] = from.first_chunk()?;
         let [subtype, flags, sequence, more]: [u8; 4] = bytes(from, 0)?;
-        if subtype > RVF && subtype != VENDOR {
-            return None;
-        }
         let stream_id = u64::from_be_bytes(bytes(from, 4)?);
+        if subtype > RVF && subtype != VENDOR {
+            return (subtype == NTSCF).then(|| Self {
+                subtype,
+                version: flags >> 4 & 7,
+                stream_valid: flags & 0x80 != 0,
+                stream_id,
+                sequence: more,
+                timestamp: None,
+                media_restart: false,
+                timestamp_uncertain: false,
+                data_length: u16::from_be_bytes([flags & 7, sequence]),
+            });
+        }
         let timestamp = u32::from_be_bytes(bytes(from, 12)?);
         let data_length = u16::from_be_bytes(bytes(from, 20)?);
         let usual = subtype != CRF;
@@ -256,11 +271,20 @@ mod tests {
 
     #[test]
     fn rejects_control_packets() {
-        for subtype in [0x7f, 0x82, 0xfa, 0xfb, 0xfc, 0xfe] {
+        for subtype in [0x7f, 0x81, 0x83, 0xfa, 0xfb, 0xfc, 0xfe] {
             let mut packet = [0; 64];
             packet[0] = subtype;
             assert_eq!(Avtp::read(&packet), None, "{subtype:#x}");
         }
+    }
+
+    #[test]
+    fn control_messages_without_a_time_have_their_number_in_another_byte() {
+        let mut packet = [0; 64];
+        packet[..12].copy_from_slice(&[NTSCF, 0x81, 4, 77, 2, 0, 0, 0, 0, 9, 0, 1]);
+        let read = Avtp::read(&packet).unwrap();
+        assert_eq!((read.sequence, read.data_length, read.timestamp), (77, 260, None));
+        assert_eq!((read.stream_valid, read.stream_id), (true, 0x0200_0000_0009_0001));
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub struct Parsed {
 pub struct Content {
     /// The sequence number of the redundancy tag. Copies of a frame have the same.
     pub redundant: Option<u16>,
+    /// The number of the redundancy tag, or that of the trailer of PRP, which counts all frames of a node. Copies of a frame have
+    /// the same.
+    pub replicated: Option<u16>,
     /// The AVTP header, if this is an AVTP stream packet.
     pub avtp: Option<Avtp>,
     /// The rest of its header, if it is a clock reference.
@@ -51,13 +54,39 @@ pub fn parse(frame: &[u8]) -> Option<Parsed> {
     Some(Parsed { destination, source, vlan, ethertype, avtp, probe })
 }
 
+/// The trailer of PRP (redundancy control trailer, IEC 62439-3): the number, the LAN (10 or 11, 4 bits), the size of the frame after
+/// the `EtherType` (12 bits), and the suffix.
+const PRP_TRAILER: usize = 6;
+const PRP_SUFFIX: [u8; 2] = [0x88, 0xfb];
+
+/// The content of a frame without the trailer of PRP, and the number in it. So many bytes follow the `EtherType`.
+#[inline(always)]
+fn without_trailer(content: &[u8], size: usize, is_whole: bool) -> (&[u8], Option<u16>) {
+    match content {
+        [.., high, low] if [*high, *low] == PRP_SUFFIX && is_whole => with_prp_suffix(content, size),
+        _ => (content, None),
+    }
+}
+
+#[cold]
+fn with_prp_suffix(content: &[u8], size: usize) -> (&[u8], Option<u16>) {
+    let Some((rest, &[first, second, high, low, ..])) = content.split_last_chunk::<PRP_TRAILER>() else {
+        return (content, None);
+    };
+    let lan_and_size = u16::from_be_bytes([high, low]);
+    let is_trailer = matches!(lan_and_size >> 12, 0xa | 0xb) && usize::from(lan_and_size & 0xfff) == size;
+    if is_trailer { (rest, Some(u16::from_be_bytes([first, second]))) } else { (content, None) }
+}
+
 impl Content {
     /// Decodes the content of a frame with this head. `is_whole` is false if the capture contains only its start.
     #[must_use]
     #[inline(always)]
     pub fn read(head: &Head, frame: &[u8], is_whole: bool) -> Self {
         let redundant = head.redundant(frame);
-        let content = head.content(frame);
+        let (content, trailer) =
+            without_trailer(head.content(frame), frame.len().saturating_sub(head.packet_at), is_whole);
+        let replicated = redundant.or(trailer);
         if head.ethertype == AVTP {
             let avtp = Avtp::read(content);
             let samples_at = avtp.and_then(|avtp| Format::of(avtp.subtype)).map(Format::samples_at);
@@ -65,13 +94,13 @@ impl Content {
             let is_crf = avtp.is_some_and(|avtp| avtp.subtype == CRF);
             let crf = if is_crf { Crf::read(content) } else { None };
             let protocol = if avtp.is_none() { avtp_control(content) } else { Protocol::Unknown };
-            return Self { redundant, avtp, crf, probe, protocol, count: None };
+            return Self { redundant, replicated, avtp, crf, probe, protocol, count: None };
         }
         let (protocol, count) = match head.datagram {
             Some(datagram) => of_datagram(datagram.port, content),
             None => of_ethertype(head.ethertype, content, is_whole),
         };
-        Self { redundant, avtp: None, crf: None, probe: None, protocol, count }
+        Self { redundant, replicated, avtp: None, crf: None, probe: None, protocol, count }
     }
 
     /// The publisher of this frame in words, if its protocol distinguishes several with the same addresses: svID of sampled
