@@ -542,6 +542,7 @@ impl Numbers {
         let ahead = ahead.map(|(ahead, times)| ahead.saturating_add(times.unwrap_or(0).saturating_mul(around.frames)));
         match (ahead, behind) {
             (Some(0), _) => Some(0),
+            (Some(ahead), _) if self.jumps(newest, ahead, at_ns) => None,
             // The frame can be late, too.
             (Some(ahead), _) if self.off_time(newest, ahead, at_ns).any(|slots| slots >= -tolerance(ahead)) => {
                 match self.is_doubtful(newest, ahead, around, at_ns) {
@@ -558,6 +559,16 @@ impl Numbers {
             (Some(ahead), _) if self.is_lost_at_set(newest, ahead, around, at_ns) => Some(ahead.cast_signed()),
             _ => None,
         }
+    }
+
+    /// True if samples were skipped by number, but no time passed for them: a merging unit set its counter at the pulse of a second.
+    /// A frame is not captured before its slot.
+    fn jumps(&self, newest: Newest, ahead: u64, at_ns: i64) -> bool {
+        /// A frame is earlier than its slot by so many slots.
+        const EARLY: f64 = 0.5;
+        let counts_samples = self.in_field.is_none() && self.values.is_some() && self.is_even;
+        let is_later = (2..=CONTINUES_MAX).contains(&ahead) && at_ns >= newest.at_ns;
+        counts_samples && is_later && self.slots_since(newest, at_ns) < ahead as f64 - EARLY
     }
 
     /// True if the numbers show a long loss before this frame, but another time passed than that of the lost frames, and the

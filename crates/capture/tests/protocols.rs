@@ -977,3 +977,21 @@ fn overtaken_frames_at_the_start_are_reordered() {
         }
     }
 }
+
+/// A merging unit that is synchronised again sets its counter: no sample is missing in time.
+#[test]
+fn a_jump_of_the_samples_is_a_restart_and_no_loss() {
+    for by in [1, 3, 20] {
+        let count = |n: u64| if n < 5_000 { n } else { n + by };
+        let frames: Vec<Seen> = (0..9_000)
+            .filter(|n| ![2_000, 7_000].contains(n))
+            .map(|n| {
+                let at_ns = BEGIN_NS + n * 250_000 + scatter(n).cast_unsigned();
+                Seen { at_ns, interface: 0, bytes: ethernet(0x88ba, &sampled_values(count(n))) }
+            })
+            .collect();
+        let capture = analysed(1, &frames, &OPTIONS).capture;
+        let counts = (capture.lost, capture.losses, capture.restarts, capture.duplicates, capture.late);
+        assert_eq!(counts, (Some(2), Some(2), Some(1), Some(0), Some(0)), "{by}");
+    }
+}
