@@ -5,9 +5,10 @@
 
 use std::fmt::Display;
 
-use capture::{Analysis, Filter, Options, analyse};
+use analysis::profiles;
+use capture::{Analysis, Filter, Options, analyse, to_record};
 use frames::{Class, Format, Payload, Stream};
-use record::Capture;
+use record::{Capture, Outcome};
 
 /// The options without a selection.
 pub const OPTIONS: Options = Options {
@@ -287,4 +288,45 @@ pub fn avtp(frames: &[Seen]) -> Analysis {
 pub fn losses(capture: &Capture) -> [u64; 6] {
     let Capture { lost, losses, duplicates, reordered, too_late, restarts, .. } = *capture;
     [lost, losses, duplicates, reordered, too_late, restarts].map(|count| count.unwrap_or_default())
+}
+
+/// Options for datagrams to port 7000, or for AVTP, with this period.
+pub fn options(udp: bool, period_ns: Option<u64>) -> Options {
+    let filter = Filter { udp: udp.then_some(7_000), ..Filter::default() };
+    Options { filter, period_ns, ..OPTIONS }
+}
+
+/// The analysis of datagrams to port 7000.
+pub fn udp(frames: &[Seen]) -> Analysis {
+    analysed(frames, true, &options(true, None))
+}
+
+/// A stream without numbers that sends frames at these times.
+pub fn datagrams(times: impl IntoIterator<Item = i64>) -> Vec<Seen> {
+    times.into_iter().map(|at_ns| datagram(at_ns, 7_000)).collect()
+}
+
+/// The outcome by this profile, and its reason.
+pub fn outcome(found: &Analysis, profile: &str) -> (Outcome, String) {
+    let profile = profiles().iter().find(|one| one.name == profile).unwrap();
+    let verdict = analysis::judge(&to_record(found.clone(), Vec::new()), profile);
+    (verdict.outcome, verdict.reason)
+}
+
+/// Sorts frames by time, as a capture contains them.
+pub fn sorted(mut frames: Vec<Seen>) -> Vec<Seen> {
+    frames.sort_by_key(|seen| seen.at_ns);
+    frames
+}
+
+/// True for a pseudo-random part of the frames.
+pub fn is_lost(n: u64, percent: i64) -> bool {
+    scatter(n.wrapping_mul(0x9e37_79b9)) * 100 < percent * 201
+}
+
+/// Asserts that the profile of class A finds no fault.
+#[track_caller]
+pub fn assert_not_failed(found: &Analysis) {
+    let (outcome, reason) = outcome(found, "avb-class-a");
+    assert_eq!(outcome, Outcome::Inconclusive, "{reason}");
 }
