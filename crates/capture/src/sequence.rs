@@ -470,7 +470,8 @@ impl Sequence {
         let ahead = self.ahead(held);
         let after_newest = self.room_after_newest(held);
         // Frames were lost if the time for them has passed, and not more.
-        let lost = self.lost_in(ahead, after_newest).or_else(|| self.lost_in(ahead, self.room(held)));
+        let in_slots = || self.lost_in(ahead, self.room(held)).filter(|&lost| self.can_be_lost(lost, held));
+        let lost = self.lost_in(ahead, after_newest).or_else(in_slots);
         if let Some(lost) = lost {
             return Some(self.next.saturating_add(lost));
         }
@@ -644,7 +645,19 @@ impl Sequence {
             let room = room(self, first);
             (lost.cast_signed() <= room || self.is_time_of(lost.cast_signed(), room)).then_some(lost)
         };
-        (following <= FOLLOWING_MAX).then(|| fits(Self::room_after_newest).or_else(|| fits(Self::room))).flatten()
+        (following <= FOLLOWING_MAX)
+            .then(|| {
+                let in_slots = || fits(Self::room).filter(|&lost| self.can_be_lost(lost, first));
+                fits(Self::room_after_newest).or_else(in_slots)
+            })
+            .flatten()
+    }
+
+    /// False if the numbers started again since the newest frame, but less time has passed than that of all numbers. A pause before
+    /// the newest frame is no time for lost ones.
+    fn can_be_lost(&self, lost: u64, held: Held) -> bool {
+        let room = self.room_after_newest(held);
+        lost < WINDOW || lost.cast_signed() <= room || self.is_time_of(lost.cast_signed(), room)
     }
 
     /// The number of lost frames for which the time has passed, and not much more, if the next frame is this far ahead and

@@ -130,3 +130,35 @@ fn events_with_the_priority_of_a_class_have_no_period() {
         assert_eq!((capture.skipped_slots, capture.late_packets), (None, None), "{mean_ns}");
     }
 }
+
+/// Where the capture cuts off datagrams, the indexes of the next frame are not known.
+#[test]
+fn frames_of_a_master_that_are_cut_have_no_numbers() {
+    for (kept, lost) in [(82, Some(2)), (60, None), (30, None)] {
+        let mut all = of_master(6_000, |n| 2 + n % 2);
+        all.remove(4_000);
+        all.remove(1_000);
+        let mut file = support::Pcapng::new(LITTLE);
+        file.interface(1, Some(9), 0);
+        for seen in &all {
+            file.truncated(seen, kept);
+        }
+        let capture = analyse(|| Ok(&file.bytes[..]), "test", &OPTIONS).unwrap().capture;
+        assert_eq!((capture.lost, capture.skipped_slots), (lost, Some(if lost.is_some() { 0 } else { 2 })), "{kept}");
+    }
+}
+
+/// Two pauses of a talker of AVTP: together as long as all numbers, but neither is.
+#[test]
+fn two_pauses_are_no_loss_of_all_numbers() {
+    for (first, second, between) in [(63, 193, 100), (100, 156, 20), (200, 56, 90), (128, 128, 60)] {
+        let mut talker = Talker::plain(1);
+        let at_ns = |n: u64| {
+            let n = n.cast_signed();
+            let pauses = if n < 2_000 { 0 } else { first } + if n < 2_000 + between { 0 } else { second };
+            (n + pauses) * 125_000 + scatter(n.cast_unsigned())
+        };
+        let capture = analysed(&(0..6_000).map(|n| talker.seen(n, at_ns(n))).collect::<Vec<_>>());
+        assert_eq!(counts(&capture), [Some(0), Some(0), Some(0), Some(0), Some(0)], "{first} {second}");
+    }
+}

@@ -259,24 +259,26 @@ fn ethercat(from: &[u8]) -> (Protocol, Option<Count>) {
     };
     let (mut is_processed, mut parts, mut is_whole) = (false, 0u8, false);
     for Datagram { index: next, counter, is_last } in datagrams(from) {
-        is_processed |= counter != 0;
+        is_processed |= counter.is_some_and(|counter| counter != 0);
         // Masters number each datagram, or each frame.
         parts += u8::from(parts < u8::MAX && next == index.wrapping_add(parts));
         is_whole = is_last;
     }
-    let parts = NonZeroU8::new(parts).filter(|_| is_whole);
-    (Protocol::EtherCat { is_processed }, Some(Count { parts, ..Count::bits(index, 8) }))
+    // Where datagrams are cut off, the next number is not known.
+    let count =
+        NonZeroU8::new(parts).filter(|_| is_whole).map(|parts| Count { parts: Some(parts), ..Count::bits(index, 8) });
+    (Protocol::EtherCat { is_processed }, count)
 }
 
 /// A datagram of EtherCAT.
 struct Datagram {
     index: u8,
-    /// The working counter.
-    counter: u16,
+    /// The working counter; `None` if it is cut off.
+    counter: Option<u16>,
     is_last: bool,
 }
 
-/// The whole datagrams of a frame. Each has ten bytes before its data: command, index, address, the length (11 bits) with, in bit
+/// The datagrams of a frame whose length is not cut off. Each has ten bytes before its data: command, index, address, the length (11 bits) with, in bit
 /// 15, if another one follows, and the interrupt; then come the data and the working counter.
 fn datagrams(from: &[u8]) -> impl Iterator<Item = Datagram> {
     let mut at = 2;
@@ -284,7 +286,7 @@ fn datagrams(from: &[u8]) -> impl Iterator<Item = Datagram> {
     std::iter::from_fn(move || {
         let length = bytes(from, at + 6).map(u16::from_le_bytes).filter(|_| !is_last)?;
         let counter_at = at + 10 + usize::from(length & 0x7ff);
-        let counter = bytes(from, counter_at).map(u16::from_le_bytes)?;
+        let counter = bytes(from, counter_at).map(u16::from_le_bytes);
         let index = *from.get(at + 1)?;
         is_last = length & 0x8000 == 0;
         at = counter_at + 2;
@@ -520,10 +522,12 @@ mod tests {
 
     #[test]
     fn reads_the_index_of_ethercat() {
-        let frame = [0x0d, 0x10, 0x0c, 0x42, 0, 0];
-        let count = Some(Count::bits(0x42u16, 8));
         let as_sent = Protocol::EtherCat { is_processed: false };
-        assert_eq!(of_ethertype(ETHERCAT, &frame, true), (as_sent, count), "cut before the working counter");
+        let frame = [0x0d, 0x10, 0x0c, 0x42, 0, 0, 0, 0, 200, 0, 0, 0];
+        let count = Some(Count { parts: Some(NonZeroU8::MIN), ..Count::bits(0x42u16, 8) });
+        assert_eq!(of_ethertype(ETHERCAT, &frame, false), (as_sent, count), "cut in the only datagram");
+        let more = [0x0d, 0x10, 0x0c, 0x42, 0, 0, 0, 0, 200, 0x80, 0, 0];
+        assert_eq!(of_ethertype(ETHERCAT, &more, false), (as_sent, None), "others are cut off");
         let with_counters = |first, second| {
             let read = [0x0c, 0x42, 0, 0, 0, 0, 2, 0x80, 0, 0, 7, 7, first, 0];
             let write = [0x0b, 0x42, 0, 0, 0, 0, 1, 0, 0, 0, 7, second, 0];

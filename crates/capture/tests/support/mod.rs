@@ -223,6 +223,12 @@ impl Pcapng {
 
     /// Adds an enhanced packet block.
     pub fn packet(&mut self, seen: &Seen) -> &mut Self {
+        self.truncated(seen, seen.bytes.len())
+    }
+
+    /// Adds an enhanced packet block with the first bytes of a frame, so many at most.
+    pub fn truncated(&mut self, seen: &Seen, kept: usize) -> &mut Self {
+        let bytes = &seen.bytes[..kept.min(seen.bytes.len())];
         let (tsresol, offset_s) = self.interfaces[seen.interface as usize];
         let ns = i128::from(seen.at_ns) - i128::from(offset_s) * 1_000_000_000;
         let exponent = u32::from(tsresol & 0x7f);
@@ -231,10 +237,11 @@ impl Pcapng {
             0 => ns * 10i128.pow(exponent - 9),
             _ => (ns << exponent) / 1_000_000_000,
         });
-        let len = field(seen.bytes.len());
-        let fields = [seen.interface, field(ticks >> 32), field(ticks & 0xffff_ffff), len, len];
+        let lengths = [bytes.len(), seen.bytes.len()].map(field);
+        let [captured, original] = lengths;
+        let fields = [seen.interface, field(ticks >> 32), field(ticks & 0xffff_ffff), captured, original];
         let mut body: Vec<u8> = fields.into_iter().flat_map(|value| self.order.u32(value)).collect();
-        body.extend(&seen.bytes);
+        body.extend(bytes);
         self.block(6, &body)
     }
 
