@@ -1,5 +1,7 @@
 //! Recognises copies of frames by their redundancy tags, as the receiver of a redundant stream does (IEEE Std 802.1CB,
-//! 7.4.3, vector recovery). Frames that the capture contains twice, such as those of two taps, have the same content.
+//! 7.4.3, vector recovery), and by the trailers of PRP (IEC 62439-3). Frames that the capture contains twice, such as those of two taps, have the same content.
+
+use frames::Content;
 
 /// A frame of the capture is compared with so many before it.
 const COMPARED: usize = 16;
@@ -73,6 +75,9 @@ const FAR_BEHIND: i16 = 256;
 /// So many frames far behind, without one that is ahead of them all, show that the talker started again.
 const RESTARTED: usize = 16;
 
+/// A node forgets the number of a trailer after this time, ns (IEC 62439-3, `EntryForgetTime`).
+const FORGOTTEN_NS: i64 = 400_000_000;
+
 /// The frames that were seen.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Copies {
@@ -83,19 +88,39 @@ pub(crate) struct Copies {
     behind: Option<u16>,
     /// Number of frames far behind that may be those of a talker that started again.
     again: usize,
+    /// Numbers of trailers, at `number % HISTORY`, and when each was seen, ns. Empty before the first one.
+    trailers: Vec<Option<(u16, i64)>>,
     pub(crate) count: u64,
 }
 
 impl Copies {
-    /// True if a frame with this number was seen before.
-    #[inline]
-    pub(crate) fn is_copy(&mut self, number: u16) -> bool {
-        let is_copy = self.passes(number);
+    /// True if the frame with this content, captured at this time, is a copy of one before.
+    #[inline(always)]
+    pub(crate) fn contain(&mut self, content: &Content, at_ns: Option<i64>) -> bool {
+        let is_copy = match (content.redundant, content.trailer) {
+            (Some(number), _) => self.has_tag(number),
+            (None, Some(number)) => self.has_trailer(number, at_ns.unwrap_or(0)),
+            (None, None) => return false,
+        };
         self.count += u64::from(is_copy);
         is_copy
     }
 
-    fn passes(&mut self, number: u16) -> bool {
+    /// True if a trailer with this number was seen not long ago.
+    fn has_trailer(&mut self, number: u16, at_ns: i64) -> bool {
+        if self.trailers.is_empty() {
+            self.trailers = vec![None; usize::from(HISTORY)];
+        }
+        let Some(seen) = self.trailers.get_mut(usize::from(number % HISTORY)) else { return false };
+        let was_seen = seen.is_some_and(|(other, seen_ns)| {
+            other == number && at_ns.saturating_sub(seen_ns).saturating_abs() <= FORGOTTEN_NS
+        });
+        *seen = Some((number, at_ns));
+        was_seen
+    }
+
+    /// True if a tag with this number was seen before.
+    fn has_tag(&mut self, number: u16) -> bool {
         let Some(newest) = self.newest else {
             self.begin(number);
             return false;
@@ -156,7 +181,7 @@ mod tests {
 
     fn copies(numbers: &[u16]) -> Vec<bool> {
         let mut copies = Copies::default();
-        numbers.iter().map(|&number| copies.is_copy(number)).collect()
+        numbers.iter().map(|&number| copies.has_tag(number)).collect()
     }
 
     #[test]

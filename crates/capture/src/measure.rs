@@ -209,7 +209,7 @@ impl Measure {
     /// Adds a frame of the stream. Frames without a timestamp are ignored.
     #[inline(always)]
     pub(crate) fn add(&mut self, packet: &Packet, head: &Head, content: &Content) {
-        if content.replicated.is_some_and(|number| self.copies.is_copy(number)) {
+        if self.copies.contain(content, packet.at_ns) {
             return;
         }
         let Some(stamp_ns) = packet.at_ns else { return };

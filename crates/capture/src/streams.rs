@@ -291,7 +291,7 @@ impl Stream {
     /// Adds a frame. Returns false if it is a copy.
     #[inline(always)]
     fn add(&mut self, packet: &Packet, content: &Content) -> bool {
-        if content.replicated.is_some_and(|number| self.copies.is_copy(number)) {
+        if self.copies.contain(content, packet.at_ns) {
             return false;
         }
         self.frames += 1;

@@ -67,6 +67,21 @@ fn copies_of_both_networks_of_prp_are_left_out_and_counted() {
     }
 }
 
+/// A node that starts again counts from 0. It forgets the numbers of before.
+#[test]
+fn a_restart_of_the_trailers_loses_no_frame() {
+    let frame = |n: u64, number: u64, lan: u8| {
+        let first = seen(n, with_trailer(&profinet(n), number, lan));
+        Seen { at_ns: first.at_ns + u64::from(lan - 10) * 4_000, ..first }
+    };
+    let restarts = [0, 1_500, 3_000];
+    let number = |n: u64| n - restarts.into_iter().filter(|&from| from <= n).max().unwrap();
+    let both = (0..5_000).flat_map(|n| [frame(n, number(n), 10), frame(n, number(n), 11)]);
+    let capture = analysed(1, &both.collect::<Vec<_>>(), &OPTIONS).capture;
+    assert_eq!((capture.frames, capture.stream.copies), (5_000, 5_000));
+    assert_eq!((capture.lost, capture.restarts, capture.late), (Some(0), Some(0), Some(0)));
+}
+
 /// Data that ends like a trailer, but for its size.
 #[test]
 fn data_that_looks_like_a_trailer_is_no_trailer() {

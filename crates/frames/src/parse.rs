@@ -29,9 +29,8 @@ pub struct Parsed {
 pub struct Content {
     /// The sequence number of the redundancy tag. Copies of a frame have the same.
     pub redundant: Option<u16>,
-    /// The number of the redundancy tag, or that of the trailer of PRP, which counts all frames of a node. Copies of a frame have
-    /// the same.
-    pub replicated: Option<u16>,
+    /// The number in the trailer of PRP, which counts all frames of a node. Copies of a frame have the same.
+    pub trailer: Option<u16>,
     /// The AVTP header, if this is an AVTP stream packet.
     pub avtp: Option<Avtp>,
     /// The rest of its header, if it is a clock reference.
@@ -86,7 +85,6 @@ impl Content {
         let redundant = head.redundant(frame);
         let (content, trailer) =
             without_trailer(head.content(frame), frame.len().saturating_sub(head.packet_at), is_whole);
-        let replicated = redundant.or(trailer);
         if head.ethertype == AVTP {
             let avtp = Avtp::read(content);
             let samples_at = avtp.and_then(|avtp| Format::of(avtp.subtype)).map(Format::samples_at);
@@ -94,13 +92,13 @@ impl Content {
             let is_crf = avtp.is_some_and(|avtp| avtp.subtype == CRF);
             let crf = if is_crf { Crf::read(content) } else { None };
             let protocol = if avtp.is_none() { avtp_control(content) } else { Protocol::Unknown };
-            return Self { redundant, replicated, avtp, crf, probe, protocol, count: None };
+            return Self { redundant, trailer, avtp, crf, probe, protocol, count: None };
         }
         let (protocol, count) = match head.datagram {
             Some(datagram) => of_datagram(datagram.port, content),
             None => of_ethertype(head.ethertype, content, is_whole),
         };
-        Self { redundant, replicated, avtp: None, crf: None, probe: None, protocol, count }
+        Self { redundant, trailer, avtp: None, crf: None, probe: None, protocol, count }
     }
 
     /// The publisher of this frame in words, if its protocol distinguishes several with the same addresses: svID of sampled
