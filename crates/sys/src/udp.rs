@@ -208,15 +208,17 @@ impl DatagramSocket {
         }
     }
 
-    /// Sends to the connected peer.
+    /// Sends to the connected peer, without waiting.
     ///
     /// # Errors
-    /// ECONNREFUSED if an earlier datagram was rejected (this one was then not sent), EMSGSIZE, ENOBUFS, ENETUNREACH;
-    /// otherwise the kernel's error.
+    /// ECONNREFUSED if an earlier datagram was rejected (this one was then not sent), EMSGSIZE, ENOBUFS, ENETUNREACH; EAGAIN if
+    /// the datagrams before it fill the socket's send buffer, because they wait for the interface or for the address of the
+    /// peer; otherwise the kernel's error.
     #[inline]
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
         // SAFETY: the payload is live and of the given length; the kernel only reads it.
-        let sent = unsafe { libc::send(self.0.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0) };
+        let sent =
+            unsafe { libc::send(self.0.as_raw_fd(), payload.as_ptr().cast(), payload.len(), libc::MSG_DONTWAIT) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
@@ -232,7 +234,7 @@ impl DatagramSocket {
                 self.0.as_raw_fd(),
                 payload.as_ptr().cast(),
                 payload.len(),
-                0,
+                libc::MSG_DONTWAIT,
                 (&raw const to.address).cast(),
                 to.length,
             )

@@ -183,7 +183,7 @@ impl Reader {
             slots: sending.slots.load(Relaxed).max(self.overdue_slots),
             sent: sending.sent.load(Relaxed),
             send_failed: sending.failed.load(Relaxed),
-            send_error: (error != 0).then(|| io::Error::from_raw_os_error(error).to_string()),
+            send_error: (error != 0).then(|| in_words(&io::Error::from_raw_os_error(error))),
             lost: shared.lost.load(Relaxed),
             lost_in_a_row: self.most_in_a_row,
             late: receiving.late.load(Relaxed),
@@ -227,6 +227,17 @@ fn cpu_list(cpus: &[u32]) -> String {
         _ => run.first().map(u32::to_string).unwrap_or_default(),
     });
     runs.collect::<Vec<_>>().join(",")
+}
+
+/// Why a datagram was not sent.
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            "the send buffer was full, because those before waited for the interface or for the peer's address (ARP)"
+                .to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 fn notes(settings: &Settings, shared: &Shared, polled: bool) -> Vec<String> {

@@ -158,3 +158,24 @@ fn occupy_again_and_again() -> Vec<(i64, i64)> {
     };
     (0..OCCUPIED).map(occupy).collect()
 }
+
+/// Datagrams that wait for the address of the peer fill the send buffer. The sender does not wait with them, so it is not late.
+#[test]
+fn a_full_send_buffer_is_no_lateness_of_the_sender() {
+    let setup = "ip link add va type veth peer name vb && ip address add 192.0.2.1/24 dev va && ip link set va up \
+                 && ip link set vb up arp off && echo 9999999 >/proc/sys/net/ipv4/neigh/va/unres_qlen_bytes";
+    let measure = || {
+        let made = Command::new("sh").args(["-c", setup]).status().unwrap();
+        assert!(made.success());
+        let scratch = Scratch::new();
+        scratch.run("measure udp 192.0.2.2 --quiet --record a --samples 2000 --period 1ms --size 1400");
+        scratch.record()
+    };
+    let record = sys::netns::Namespace::new().unwrap().run(measure).unwrap();
+    let [sender, series] = &record.series[..] else { panic!("{:?}", record.series.len()) };
+    let round_trip = series.kind.round_trip().unwrap();
+    let error = round_trip.send_error.clone().unwrap_or_default();
+    assert!(error.starts_with("the send buffer was full"), "{error}");
+    assert!(round_trip.send_failed * 4 > round_trip.slots, "{} of {}", round_trip.send_failed, round_trip.slots);
+    assert!(sender.missed * 4 < round_trip.slots, "{} of {}", sender.missed, round_trip.slots);
+}
