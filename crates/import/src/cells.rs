@@ -304,6 +304,15 @@ pub fn to_ns(value: f64, unit_ns: f64) -> Option<i64> {
     let ns = (value * unit_ns).round();
     #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
     (ns.abs() < 9e18).then_some(ns as i64)
+/// A number of samples: programs for numbers write whole ones as `7`, `7.0` or `1.7e+01`. `None` if it is none.
+pub fn whole(text: &str) -> Option<u64> {
+    /// All whole numbers up to this have a floating-point number of their own: 2^53.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    let of_float = || text.parse::<f64>().ok().filter(|number| number.fract() == 0.0 && (0.0..=MOST).contains(number));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole and in range")]
+    text.parse().ok().or_else(|| Some(of_float()? as u64))
+}
+
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use record::Figures;
 
 use crate::{
     Ending, Format, Imported, Mistake, Unit, caveat,
-    cells::{Cells, to_ns},
+    cells::{Cells, to_ns, whole},
 };
 
 /// The format: numbers separated by spaces, a tab, a comma or a semicolon.
@@ -14,6 +14,9 @@ pub struct Columns;
 const COUNTS: [&str; 8] = ["count", "counts", "number", "samples", "frequency", "occurrences", "hits", "n"];
 /// Names of a column with the number of all samples up to a value, such as `le` of Prometheus.
 const CUMULATIVE: [&str; 5] = ["cumulative", "cumulated", "cum", "cdf", "le"];
+/// Names of a column with times, in a comment that has no unit.
+const TIMES: [&str; 12] =
+    ["latency", "lateness", "value", "values", "time", "times", "jitter", "delay", "duration", "gap", "bin", "bucket"];
 /// Names of units in a heading.
 const UNITS: [(Unit, [&str; 5]); 4] = [
     (Unit::Ns, ["ns", "nsec", "nsecs", "nanosecond", "nanoseconds"]),
@@ -66,7 +69,7 @@ impl Format for Columns {
     }
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
-        let heading = lines(text).next().filter(|(_, line)| is_heading(line));
+        let heading = lines(text).next().filter(|(_, line)| is_heading(line)).or_else(|| commented_heading(text));
         let has_heading = heading.is_some();
         let heading = heading.map(|(number, line)| Heading::of(number, line)).transpose()?.unwrap_or_default();
         let (unit, assumed) = match heading.unit {
@@ -92,7 +95,7 @@ impl Format for Columns {
                 return Err(Mistake::new(number, format!("{line:?} is not above the row before it")));
             }
             last_ns = Some(value_ns);
-            cells.add(value_ns, 1, count.parse().map_err(|_| wrong())?).ok_or_else(wrong)?;
+            cells.add(value_ns, 1, whole(&count).ok_or_else(wrong)?).ok_or_else(wrong)?;
         }
         let mut imported = Imported::default();
         imported.caveats.extend(assumed);
@@ -102,11 +105,14 @@ impl Format for Columns {
         }
         imported.caveats.push(caveat(
             "overflow",
-            "the file does not say which times are in a row, nor the exact maximum: each row counts as its value",
+            "the file does not say which times are in a row, nor the maximum: each row counts as its value, and later samples can be \
+             missing",
         ));
         let mut figures =
             Figures { probe: record::TIMER.to_owned(), phase: "columns".to_owned(), ..Figures::default() };
+        let highest_ns = cells.highest_ns();
         cells.fill(&mut figures)?;
+        figures.max_above_ns = highest_ns;
         imported.figures.push(figures);
         Ok(imported)
     }
@@ -128,21 +134,14 @@ impl Heading {
     fn of(number: usize, line: &str) -> Result<Self, Mistake> {
         let separator = [';', ',', '\t'].into_iter().find(|separator| line.contains(*separator)).unwrap_or(' ');
         let (first, second) = line.rsplit_once(separator).unwrap_or((line, ""));
-        let words = |name: &str| -> Vec<String> {
-            name.to_lowercase()
-                .replace(['µ', 'μ'], "u")
-                .split(|c: char| !c.is_alphabetic())
-                .map(str::to_owned)
-                .collect()
-        };
         let (first, second) = (words(first), words(second));
-        if first.iter().chain(&second).any(|word| CUMULATIVE.contains(&word.as_str())) {
+        if is_among(&first, &CUMULATIVE) || is_among(&second, &CUMULATIVE) {
             let text = format!(
                 "{line:?} names cumulative counts: give the number of samples of each value, without those below"
             );
             return Err(Mistake::new(number, text));
         }
-        let is_count = |name: &[String]| name.iter().any(|word| COUNTS.contains(&word.as_str()));
+        let is_count = |name: &[String]| is_among(name, &COUNTS);
         let (value, is_count_first) = match (is_count(&first), is_count(&second)) {
             (_, true) => (first, false),
             (true, false) => (second, true),
@@ -153,7 +152,7 @@ impl Heading {
                 ));
             }
         };
-        let unit = UNITS.iter().find(|(_, names)| value.iter().any(|word| names.contains(&word.as_str())));
+        let unit = UNITS.iter().find(|(_, names)| is_among(&value, names));
         if let (None, Some(other)) = (unit, value.iter().find(|word| OTHER_UNITS.contains(&word.as_str()))) {
             let text = format!(
                 "its heading names `{other}`, which is no unit of a column: convert the times to ns, us, ms or s"
@@ -172,6 +171,45 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 fn is_heading(line: &str) -> bool {
     line.starts_with(|first: char| first.is_alphabetic() || first == '"')
+}
+
+/// The first comment before the rows that names two columns: `numpy.savetxt(header="latency_ns,count")` writes such a comment.
+/// Other comments are sentences.
+fn commented_heading(text: &str) -> Option<(usize, &str)> {
+    let (first_row, _) = rows(text).next()?;
+    let comments = (1..first_row).zip(text.lines().map(str::trim));
+    let comments = comments.filter_map(|(number, line)| Some((number, line.strip_prefix(['#', ';'])?.trim())));
+    comments.filter(|(_, line)| is_heading(line)).find(|(_, line)| names_columns(line))
+}
+
+/// True for a line with two names of columns: the number of samples, and a time by its unit or its name.
+fn names_columns(line: &str) -> bool {
+    let parts: Vec<&str> = match [';', ',', '\t'].into_iter().find(|separator| line.contains(*separator)) {
+        Some(separator) => line.split(separator).collect(),
+        None => line.split_whitespace().collect(),
+    };
+    let [first, second] = parts[..] else { return false };
+    let has_number = |part: &str| part.split_whitespace().any(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    if has_number(first) || has_number(second) {
+        return false;
+    }
+    let (first, second) = (words(first), words(second));
+    // `number of samples`; `latency (us)`.
+    let is_count = |name: &[String]| name.len() <= 3 && (is_among(name, &COUNTS) || is_among(name, &CUMULATIVE));
+    let has_unit = |name: &[String]| UNITS.iter().any(|(_, names)| is_among(name, names));
+    let is_time =
+        |name: &[String]| name.len() <= 2 && (has_unit(name) || is_among(name, &OTHER_UNITS) || is_among(name, &TIMES));
+    is_count(&second) && is_time(&first) || is_count(&first) && is_time(&second)
+}
+
+/// The words of the name of a column in small letters.
+fn words(name: &str) -> Vec<String> {
+    let name = name.to_lowercase().replace(['µ', 'μ'], "u");
+    name.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn is_among(words: &[String], names: &[&str]) -> bool {
+    words.iter().any(|word| names.contains(&word.as_str()))
 }
 
 /// The lines without a heading.
@@ -234,6 +272,26 @@ mod tests {
             let error = read(&format!("latency_{unit},count\n1,5\n")).unwrap_err();
             assert!(error.starts_with(&format!("line 1: its heading names `{unit}`, which is no unit")), "{error}");
         }
+    }
+
+    /// `numpy.savetxt` writes the heading as a comment, and whole numbers in its format of all numbers.
+    #[test]
+    fn a_heading_can_be_a_comment() {
+        for (text, expected) in [
+            ("# latency_ns,count\n1000,5\n1500,7\n", (1_500, 12)),
+            ("# latency_ns count\n1000 5\n1500 7\n", (1_500, 12)),
+            ("# of board 3\n# count,latency_us\n5,1\n10,2\n", (2_000, 15)),
+            ("#latency_ns count\n1.000e+03 5.000000000000000000e+00\n1.500e+03 7.0\n", (1_500, 12)),
+            // Sentences.
+            ("# Number of samples, each a value\n1,5\n2,7\n", (2_000, 12)),
+            ("# Took 10 minutes, 5 samples\n1,5\n2,7\n", (2_000, 12)),
+            ("# samples of a board in ns\n1,5\n2,7\n", (2_000, 12)),
+        ] {
+            assert_eq!(read(text), Ok((Some(expected.0), Some(expected.1))), "{text}");
+        }
+        let error = read("# latency_min,count\n1,5\n").unwrap_err();
+        assert!(error.starts_with("line 1: its heading names `min`, which is no unit"), "{error}");
+        assert!(read("# latency_us,cumulative\n1,5\n").unwrap_err().contains("names cumulative counts"));
     }
 
     #[test]
