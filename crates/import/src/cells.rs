@@ -246,7 +246,12 @@ fn sum(kind: &[&Figures]) -> Figures {
     let mean_ns = kind.iter().map(|of| weighted(of)).sum::<Option<f64>>().zip(samples.filter(|&samples| samples > 0));
     // A thread without a CPU can run on all of them.
     let is_pinned = kind.iter().all(|of| !of.cpus.is_empty());
-    let cpus: Vec<&str> = kind.iter().map(|of| of.cpus.as_str()).filter(|_| is_pinned).collect();
+    let mut cpus: Vec<&str> = Vec::new();
+    for of in kind.iter().filter(|_| is_pinned) {
+        if !cpus.contains(&of.cpus.as_str()) {
+            cpus.push(&of.cpus);
+        }
+    }
     let mut histogram = Histogram::default();
     kind.iter().filter_map(|of| of.histogram.as_ref()).for_each(|of| histogram.merge(of));
     let has_all = kind.iter().all(|of| of.histogram.is_some());
@@ -299,11 +304,6 @@ pub fn time_ns(value: f64, unit_ns: f64, name: &str) -> Result<i64, Mistake> {
     to_ns(value, unit_ns).ok_or_else(|| Mistake::new(0, format!("{name} is out of range: {value}")))
 }
 
-/// Time in ns from a number in units of `unit_ns`; `None` if it is out of range.
-pub fn to_ns(value: f64, unit_ns: f64) -> Option<i64> {
-    let ns = (value * unit_ns).round();
-    #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
-    (ns.abs() < 9e18).then_some(ns as i64)
 /// A number of samples: programs for numbers write whole ones as `7`, `7.0` or `1.7e+01`. `None` if it is none.
 pub fn whole(text: &str) -> Option<u64> {
     /// All whole numbers up to this have a floating-point number of their own: 2^53.
@@ -313,6 +313,11 @@ pub fn whole(text: &str) -> Option<u64> {
     text.parse().ok().or_else(|| Some(of_float()? as u64))
 }
 
+/// Time in ns from a number in units of `unit_ns`; `None` if it is out of range.
+pub fn to_ns(value: f64, unit_ns: f64) -> Option<i64> {
+    let ns = (value * unit_ns).round();
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
+    (ns.abs() < 9e18).then_some(ns as i64)
 }
 
 #[cfg(test)]

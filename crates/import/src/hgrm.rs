@@ -7,12 +7,14 @@ use record::Figures;
 
 use crate::{
     Ending, Format, Imported, Mistake, Unit, another_run, caveat,
-    cells::{Cells, to_ns},
+    cells::{Cells, to_ns, whole},
 };
 
 /// The format.
 pub struct Percentiles;
 
+/// The names of the number of samples: of Java, and of the Python port.
+const TOTALS: [&str; 2] = ["Total count", "TotalCount"];
 /// The end of the title of a block in exports of punctual, whose values are in microseconds.
 const IN_US: &str = ", us";
 
@@ -54,7 +56,9 @@ impl Format for Percentiles {
                     .and_then(|text| text.trim().parse().ok())
                     .and_then(|value: f64| to_ns(value, block.unit_ns));
                 block.figures.max_ns = Some(largest.ok_or_else(|| Mistake::new(number, "its maximum is no number"))?);
-            } else if let (Some(block), true) = (&mut block, line.starts_with("#[Total count")) {
+            } else if let (Some(block), true) =
+                (&mut block, TOTALS.iter().any(|name| line[..].starts_with(&format!("#[{name}"))))
+            {
                 block.total(number, line)?;
             } else if let Some(rest) = line.strip_prefix('#').filter(|rest| !rest.starts_with('[')) {
                 title = rest.trim();
@@ -129,8 +133,8 @@ impl Block {
 
     /// Takes the number of samples from the line after the rows.
     fn total(&mut self, number: usize, line: &str) -> Result<(), Mistake> {
-        let total = line.strip_suffix(']').and_then(|line| line.split_once("Total count"));
-        let total = total.and_then(|(_, rest)| rest.trim_matches([' ', '=']).parse().ok());
+        let of = |name| line.strip_suffix(']').and_then(|line| line.split_once(name));
+        let total = TOTALS.into_iter().find_map(of).and_then(|(_, rest)| whole(rest.trim_matches([' ', '='])));
         self.total =
             Some(total.ok_or_else(|| Mistake::new(number, "it has no number after `Total count`; the file is cut"))?);
         Ok(())

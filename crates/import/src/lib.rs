@@ -313,11 +313,11 @@ pub fn read(path: &Path, unit: Option<Unit>) -> Result<Record, ImportError> {
 /// [`ImportError`].
 #[must_use]
 pub fn log(path: &Path, unit: Option<Unit>) -> Option<Result<Record, ImportError>> {
-    let mut file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|of| of.is_file()))?;
-    let mut head = Vec::new();
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|of| of.is_file()))?;
+    let (mut file, mut head) = (text::unpacking(file).ok()?, Vec::new());
     file.by_ref().take(log::HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
     let log = Log::of(&head)?;
-    Some(of_log(path, log, unit, BufReader::with_capacity(LOG_BUFFER_BYTES, head.chain(file))))
+    Some(of_log(path, log, unit, BufReader::with_capacity(LOG_BUFFER_BYTES, head.as_slice().chain(file))))
 }
 
 fn of_log(path: &Path, log: Log, unit: Option<Unit>, from: impl BufRead) -> Result<Record, ImportError> {

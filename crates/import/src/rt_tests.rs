@@ -173,7 +173,8 @@ fn of_cyclictest(
     // Each thread has its own period unless the threads are equal, as with -S or with a histogram.
     let is_equal =
         threads == 1 || has_histogram || command.has('S', "smp") || command.value('d', "distance") == Some("0");
-    let period_us = command.value('i', "interval").map_or(Some(1_000), |value| value.parse::<u64>().ok());
+    let default_us = (!command.is_empty()).then_some(1_000);
+    let period_us = command.value('i', "interval").map_or(default_us, |value| value.parse::<u64>().ok());
     let cpu = thread["cpu"].as_u64();
     let mut figures = Figures {
         probe: record::TIMER.to_owned(),

@@ -23,10 +23,28 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<String> {
     decoded(if bytes.starts_with(GZIP) { unpacked(&bytes, max_bytes)? } else { bytes })
 }
 
+/// The bytes of a file, unpacked while they are read if it is packed with gzip.
+pub fn unpacking<'a>(mut file: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    let mut begin = Vec::new();
+    file.by_ref().take(GZIP.len() as u64).read_to_end(&mut begin)?;
+    let is_packed = begin == GZIP;
+    let whole = io::Cursor::new(begin).chain(file);
+    Ok(if is_packed { Box::new(Unpacked(MultiGzDecoder::new(whole))) } else { Box::new(whole) })
+}
+
+/// The unpacked bytes of a file of gzip, with an error that has a remedy.
+struct Unpacked<R>(MultiGzDecoder<R>);
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let damaged = |error| io::Error::other(format!("its gzip data are cut or damaged, so copy it again ({error})"));
+        self.0.read(into).map_err(damaged)
+    }
+}
+
 fn unpacked(bytes: &[u8], max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut unpacked = Vec::new();
-    let read = MultiGzDecoder::new(bytes).take(max_bytes + 1).read_to_end(&mut unpacked);
-    read.map_err(|error| io::Error::other(format!("its gzip data are cut or damaged, so copy it again ({error})")))?;
+    Unpacked(MultiGzDecoder::new(bytes)).take(max_bytes + 1).read_to_end(&mut unpacked)?;
     if unpacked.len() as u64 > max_bytes {
         return Err(io::Error::other(format!("it is larger than {} MiB after unpacking", max_bytes >> 20)));
     }

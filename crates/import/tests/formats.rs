@@ -4,7 +4,10 @@
 
 mod support;
 
-use import::{FORMATS, format_of, read};
+use std::io::Write as _;
+
+use flate2::{Compression, write::GzEncoder};
+use import::{FORMATS, format_of, log, read};
 use record::Figures;
 use support::{SAMPLES, figures, imported, kinds, of, sample, text_of};
 
@@ -22,6 +25,46 @@ fn the_start_is_a_time_that_comparisons_can_order() {
     assert_eq!(started_at(&log), "2015-09-09T15:24:39.474Z");
     let yaml = "---\nsystem-info:\n      stress-ng-version: 0.15.06\n      epoch-secs: 1441812279\nmetrics:\n    - stressor: cyclic\n";
     assert_eq!(started_at(&(text_of("stress-ng-0.15-cyclic.txt") + yaml)), "2015-09-09T15:24:39Z");
+}
+
+/// A packed log can be longer than a text in memory.
+#[test]
+fn a_packed_log_is_unpacked_while_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.gz");
+    let bytes = std::fs::read(sample("cyclictest-2.4-verbose.txt")).unwrap();
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(&bytes).unwrap();
+    let packed = packer.finish().unwrap();
+    std::fs::write(&path, &packed).unwrap();
+    let read = log(&path, None).expect("it is known from its begin").unwrap();
+    assert_eq!(figures(&read), figures(&imported("cyclictest-2.4-verbose.txt")));
+    let many: Vec<u8> =
+        (1..200_000).flat_map(|cycle| format!("       0:{cycle:8}:{:8}\n", cycle % 7).into_bytes()).collect();
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(&many).unwrap();
+    let packed = packer.finish().unwrap();
+    std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
+    let error = log(&path, None).unwrap().unwrap_err().to_string();
+    assert!(error.contains("its gzip data are cut or damaged, so copy it again"), "{error}");
+}
+
+/// Without its command line, nothing says the period.
+#[test]
+fn json_of_cyclictest_without_a_command_line_has_no_period() {
+    let text = text_of("cyclictest-2.4.json");
+    let period = |text: &str| figures(&of(text).unwrap())[0].period_ns;
+    assert_eq!(period(&text), Some(1_000_000));
+    let start = text.find("\"cmdline:\"").unwrap();
+    let end = start + text[start..].find('\n').unwrap();
+    assert_eq!(period(&text.replace(&text[start..=end], "")), None);
+}
+
+/// With `-t`, cyclictest can start more threads than there are CPUs.
+#[test]
+fn a_cpu_of_several_threads_is_named_once() {
+    let text = text_of("cyclictest-2.4.json").replace("\"cpu\": 1", "\"cpu\": 0");
+    assert_eq!(of(&text).unwrap().published.unwrap().figures[0].cpus, "0");
 }
 
 #[test]

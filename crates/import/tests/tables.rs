@@ -123,6 +123,22 @@ fn exports_of_imported_records_keep_populations_and_maxima() {
     assert!(kinds(&of(&lava.replace("valid unknown", "valid fail")).unwrap()).contains(&"invalid"));
 }
 
+#[test]
+fn percentiles_of_the_python_port_of_hdr_histogram() {
+    let of_python = |total: &str| {
+        let text = format!(
+            "       Value     Percentile TotalCount 1/(1-Percentile)\n\n     1.000 0.500000000000         10           2.00\n     \
+             9.000 1.000000000000         20           inf\n#[Mean    =        5.000, StdDeviation   =        4.000]\n#[Max     =        \
+             9.000, {total}]\n#[Buckets =           22, SubBuckets     =         2048]\n"
+        );
+        of(&text).map(|record| (figures(&record)[0].samples, figures(&record)[0].max_ns))
+    };
+    for total in ["TotalCount     =       20.000", "Total count    =       20.000", "Total count    =           20"] {
+        assert_eq!(of_python(total).unwrap(), (Some(20), Some(9_000)), "{total}");
+    }
+    assert!(of_python("TotalCount     =       20.5").unwrap_err().contains("it has no number after `Total count`"));
+}
+
 /// The percentiles are those of the Python port of HdrHistogram.
 #[test]
 fn a_log_of_another_library_is_summed_by_tag() {
