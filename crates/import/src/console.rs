@@ -63,6 +63,16 @@ impl Format for Lines {
         }
         imported.caveats.extend(omission("the thread", figures.max_ns, figures.period_ns));
         let mut histogram = histogram(text)?;
+        match (least == 1, text.lines().any(|line| line.starts_with("HSD|"))) {
+            (true, _) => {}
+            (false, true) => {
+                return Err(Mistake::new(0, "it has no line `RTS|` after its histogram; the output is cut"));
+            }
+            (false, false) => imported.caveats.push(caveat(
+                "cut",
+                "it has no summary (`RTS|`), so the run was ended or the file is cut: the figures are those until its last line",
+            )),
+        }
         if histogram.total() > 0 {
             imported
                 .caveats

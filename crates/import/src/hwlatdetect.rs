@@ -64,6 +64,10 @@ impl Format for Detected {
         if let Some(samples) = figures.samples.filter(|&samples| samples != cells.total() && cells.total() > 0) {
             return Err(Mistake::new(0, format!("it has {} samples, but recorded {samples}", cells.total())));
         }
+        if let Some(samples) = figures.samples.filter(|&samples| samples > 0 && cells.total() == 0) {
+            let text = format!("its {samples} samples are not listed, so the output can be cut");
+            imported.caveats.push(caveat("cut", text));
+        }
         // Old versions print `0us` if nothing was above the threshold, later ones `Below threshold`.
         let printed_us = match of("Max Latency:") {
             Some((_, "Below threshold")) => None,

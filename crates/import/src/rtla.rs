@@ -47,6 +47,7 @@ impl Format for Histograms {
             figures.duration_ns = of("# Duration:").and_then(duration_ns);
         }
         let (mut rows, mut beyond): (Vec<(i64, Vec<u64>)>, Vec<u64>) = Default::default();
+        let mut imported = Imported { tool: "rtla".to_owned(), ..Imported::default() };
         let (mut summary, mut is_of_all, mut counts_of_all) = (Vec::new(), false, Vec::<u64>::new());
         for (number, line) in lines {
             let mut words = line.split_whitespace();
@@ -102,12 +103,14 @@ impl Format for Histograms {
         if beyond.is_empty() {
             return Err(Mistake::new(0, "it has no line `over:` after its rows; the output is cut"));
         }
-        // --no-summary leaves out all of them.
+        if summary.is_empty() {
+            let text = "it has no line `max:` after `over:`, because of --no-summary or because the file is cut";
+            imported.caveats.push(caveat("cut", text));
+        }
         if summary.last().is_some_and(|last| *last != "max:") {
             return Err(Mistake::new(0, "it has no line `max:`; the output is cut"));
         }
         let width_ns = width(&rows);
-        let mut imported = Imported { tool: "rtla".to_owned(), ..Imported::default() };
         imported.caveats.push(caveat("mixed", if is_timerlat { KERNEL } else { NOISE }));
         for (at, mut figures) in columns.drain(..).enumerate() {
             let mut cells = Cells::default();

@@ -327,6 +327,8 @@ fn a_report_that_is_cut_after_a_line_changes_no_figure_in_silence() {
         "cyclictest-2.4-hist.txt",
         "cyclictest-2.4.json",
         "oslat-2.4.txt",
+        "rtla-timerlat-hist-6.1.txt",
+        "hwlatdetect-2.4.txt",
         "rteval-cyclictest.xml",
         "stress-ng-0.15-cyclic.txt",
         "sockperf-3.7-tcp.txt",
@@ -341,6 +343,20 @@ fn a_report_that_is_cut_after_a_line_changes_no_figure_in_silence() {
                 assert!(is_cut || figures == whole, "{name} until {:?}: {figures:?}", text[..=end].lines().last());
             }
         }
+    }
+}
+
+#[test]
+fn the_console_of_a_run_without_its_summary_can_be_cut() {
+    let whole = "RTT|  00:00:02  (user, 1000 us period, priority 98, CPU2)\nRTH|----lat min|\n\
+                 RTD|  0.1|  1.0|  9.9|  0|  0|  0.1|  9.9\nHSD|    avg|   0 -  1 |  2\nHSD|    avg|   9 -  10 |  7\n\
+                 RTS|  0.1|  1.0|  9.9|  0|  0|  00:00:02/00:00:02\n";
+    let until = |word: &str| of(&whole[..whole.find(word).unwrap()]);
+    assert!(!kinds(&of(whole).unwrap()).contains(&"cut"));
+    assert!(kinds(&until("HSD").unwrap()).contains(&"cut"), "the run can have been ended");
+    for word in ["HSD|    avg|   9", "RTS"] {
+        let error = until(word).unwrap_err();
+        assert!(error.ends_with("it has no line `RTS|` after its histogram; the output is cut"), "{error}");
     }
 }
 

@@ -42,7 +42,7 @@ fn the_console_of_latmus_and_of_latency_of_xenomai() {
     let [ended] = figures(&record) else { panic!("{record:?}") };
     assert_eq!((ended.min_ns, ended.mean_ns, ended.max_ns), (Some(100), None, Some(1_200_000)));
     assert_eq!((ended.period_ns, ended.policy.as_str()), (Some(1_000_000), "fifo:98"));
-    assert_eq!(kinds(&record), ["omission", "mixed", "omission"]);
+    assert_eq!(kinds(&record), ["omission", "mixed", "omission", "cut"]);
     let end = "HSH|--param|----range-|--samples\nHSD|    min|   0 -  1 |        9\nHSD|    avg|   0 -  1 |      900\nHSD|    \
                avg|   3 -  4 |      100\nRTS|     -0.300|      0.500|   1209.900|       0|     0|    00:00:02/00:00:02\n";
     let record = of(&format!("{text}{end}")).unwrap();
