@@ -76,6 +76,12 @@ impl Format for Percentiles {
                 figures.role.clone_from(&figures.phase);
             }
         }
+        let phases: HashSet<&str> = imported.figures.iter().filter_map(|figures| phase(&figures.phase)).collect();
+        if phases.len() > 1 {
+            for figures in imported.figures.iter_mut().filter(|figures| is_own(&figures.phase)) {
+                figures.role = [phase(&figures.phase).unwrap_or_default(), &figures.role].join("-");
+            }
+        }
         if !has_unit {
             imported.caveats.push(units);
         }
@@ -92,6 +98,14 @@ impl Format for Percentiles {
 fn is_heading(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     words.starts_with(&["Value", "Percentile", "TotalCount"])
+}
+
+/// The phase in a title of punctual, `load CPU 1 (timer), corrected`. Phases such as `thread-1` are the threads of another tool,
+/// which are all `thread`.
+fn phase(title: &str) -> Option<&str> {
+    let (phase, _) = title.split_once(" CPU ").or_else(|| title.split_once(" unpinned"))?;
+    let thread = phase.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok());
+    Some(thread.map_or(phase, |(name, _)| name))
 }
 
 /// The rows of one histogram.

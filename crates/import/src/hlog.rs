@@ -11,7 +11,9 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::read::ZlibDecoder;
 use record::{Figures, Histogram, Machine};
 
-use crate::{Ending, Format, Imported, Mistake, OWN, Unit, another_run, caveat, cells::Cells, cells::to_ns, date};
+use crate::{
+    Ending, Format, Imported, Mistake, NOT_MEASURED, Unit, another_run, caveat, cells::Cells, cells::to_ns, date,
+};
 
 /// The format.
 pub struct Intervals;
@@ -27,6 +29,25 @@ const VERSION: &str = "#[Histogram log format version";
 const HEADING: &str = "\"StartTimestamp\"";
 /// The comment in which punctual writes the unit.
 const IN_NS: &str = "Unit of the values: ns";
+/// The begin of the line with this comment.
+const EXPORTED: &str = "#[Unit of the values: ns";
+
+/// The kind of a thread in the comment of punctual `load-timer-cpu1: thread of load-timer, CPU 1`.
+#[derive(Debug, Clone, Copy)]
+struct Kind<'a> {
+    role: &'a str,
+    /// Empty for a thread without a CPU of its own.
+    cpu: &'a str,
+}
+
+impl<'a> Kind<'a> {
+    /// The tag and its kind.
+    fn of(comment: &'a str) -> Option<(&'a str, Self)> {
+        let (tag, rest) = comment.split_once(": thread of ")?;
+        let (role, cpu) = rest.rsplit_once(", CPU ").unwrap_or((rest, ""));
+        Some((tag, Self { role, cpu }))
+    }
+}
 
 impl Format for Intervals {
     fn name(&self) -> &'static str {
@@ -45,6 +66,9 @@ impl Format for Intervals {
         let mut imported = Imported::default();
         let (mut tags, mut places): (Vec<Tag<'_>>, HashMap<&str, usize>) = Default::default();
         let (mut has_unit, mut beyond, mut without_max) = (false, HashMap::new(), HashSet::new());
+        let mut kinds: HashMap<&str, Kind<'_>> = HashMap::new();
+        let is_exported = text.lines().any(|line| line.starts_with(EXPORTED));
+        text.lines().next().filter(|_| is_exported).and_then(|line| title(line, &mut imported));
         let (unit, units) = Unit::of(unit, Unit::Ns);
         let mut titles = (1..).zip(text.lines()).filter(|(_, line)| line.starts_with(VERSION));
         let mut headings = (1..).zip(text.lines()).filter(|(_, line)| line.starts_with(HEADING));
@@ -56,10 +80,9 @@ impl Format for Intervals {
             if let Some(comment) = line.strip_prefix('#') {
                 let comment = comment.trim_start_matches('[').trim_end_matches(']');
                 has_unit |= comment.starts_with(IN_NS);
-                if let Some((id, samples)) = beyond_of(comment) {
-                    beyond.insert(id, samples);
-                }
+                beyond.extend(Beyond::of(comment).filter(|_| is_exported));
                 without_max.extend(comment.strip_suffix(": the maximum is not known"));
+                kinds.extend(Kind::of(comment).filter(|_| is_exported));
                 self::comment(comment, &mut imported);
             } else if !line.is_empty() && !line.starts_with('"') {
                 if !lines.insert(line) {
@@ -76,37 +99,75 @@ impl Format for Intervals {
         if tags.is_empty() {
             return Err(Mistake::new(0, "it has no histogram"));
         }
+        if let Some(lacking) = kinds.keys().filter(|name| !places.contains_key(*name)).min() {
+            return Err(Mistake::new(0, format!("it has no interval with the tag {lacking}; the file is cut")));
+        }
         if !has_unit {
             imported.caveats.push(units);
         }
-        let probe = if imported.tool == OWN { std::mem::take(&mut imported.command) } else { record::TIMER.to_owned() };
+        let probe = if is_exported { std::mem::take(&mut imported.command) } else { String::new() };
+        let probe = if probe.is_empty() { record::TIMER.to_owned() } else { probe };
         for tag in tags {
             let unit_ns = if has_unit { 1 } else { unit.ns() };
             let has_max = !without_max.contains(tag.name.as_str());
-            let beyond = beyond.get(tag.name.as_str()).copied().unwrap_or(0);
-            let figures = tag.end(&mut imported, unit_ns, beyond, has_max).map_err(|text| Mistake::new(0, text))?;
+            let beyond = beyond.get(tag.name.as_str()).copied().unwrap_or_default();
+            let kind = kinds.get(tag.name.as_str()).copied();
+            let max = if !has_max {
+                Max::Unknown
+            } else if is_exported {
+                Max::Exact
+            } else {
+                Max::Printed
+            };
+            let mut figures = tag.end(&mut imported, unit_ns, beyond, max).map_err(|text| Mistake::new(0, text))?;
+            if let Some(Kind { role, cpu }) = kind {
+                // The role of a thread that has only that of its probe is empty.
+                figures.role = if role == probe { String::new() } else { role.to_owned() };
+                cpu.clone_into(&mut figures.cpus);
+            }
             imported.figures.push(Figures { probe: probe.clone(), ..figures });
         }
         Ok(imported)
     }
 }
 
-/// The tag and the number in the comment of punctual `load-timer-cpu1: 3 samples are beyond the last cell of the histogram`.
-fn beyond_of(comment: &str) -> Option<(&str, u64)> {
-    let (id, samples) = comment.strip_suffix(" samples are beyond the last cell of the histogram")?.split_once(": ")?;
-    Some((id, samples.parse().ok()?))
+/// Samples beyond the last cell of an imported histogram.
+#[derive(Debug, Clone, Copy, Default)]
+struct Beyond {
+    samples: u64,
+    /// True if the exported histogram has them at the maximum.
+    is_counted: bool,
 }
 
-/// Reads a comment of punctual: version, probe and machine, start, and what its histograms lack. The probe is stored as the
-/// command for a moment.
-fn comment(comment: &str, imported: &mut Imported) {
-    if let Some((version, rest)) = comment.strip_prefix("punctual ").and_then(|rest| rest.split_once(": ")) {
-        let (probe, host) = rest.split_once(" on ").unwrap_or((rest, ""));
-        imported.tool = OWN.to_owned();
+impl Beyond {
+    /// The tag and the number in the comment of punctual `load-timer-cpu1: 3 samples are beyond the last cell of the histogram,
+    /// and counted at the maximum`.
+    fn of(comment: &str) -> Option<(&str, Self)> {
+        let (id, rest) = comment.split_once(": ")?;
+        let (samples, place) = rest.split_once(" samples are beyond the last cell of the histogram")?;
+        Some((id, Self { samples: samples.parse().ok()?, is_counted: place.ends_with("counted at the maximum") }))
+    }
+}
+
+/// Reads the title of an export of punctual, which can be one of an imported file: `#[cyclictest 2.40: timer on board]`. The probe
+/// is stored as the command for a moment.
+fn title(line: &str, imported: &mut Imported) -> Option<()> {
+    let (tool, rest) = line.strip_prefix("#[")?.strip_suffix(']')?.split_once(": ")?;
+    let (probe, host) = rest.split_once(" on ")?;
+    if tool != "unknown tool" {
+        let (tool, version) = tool.rsplit_once(' ').unwrap_or((tool, ""));
+        tool.clone_into(&mut imported.tool);
         version.clone_into(&mut imported.version);
-        probe.clone_into(&mut imported.command);
-        imported.machine = Machine { hostname: (!host.is_empty()).then(|| host.to_owned()), ..Machine::default() };
-    } else if let Some((seconds, started_at)) =
+    }
+    probe.clone_into(&mut imported.command);
+    let host = Some(host).filter(|host| !["", "unknown"].contains(host));
+    imported.machine = Machine { hostname: host.map(str::to_owned), ..Machine::default() };
+    Some(())
+}
+
+/// Reads a comment of punctual: start, and what its histograms lack.
+fn comment(comment: &str, imported: &mut Imported) {
+    if let Some((seconds, started_at)) =
         comment.strip_prefix("StartTime: ").and_then(|rest| rest.split_once(" (seconds since epoch), "))
     {
         // Java writes a date whose time zone only people know.
@@ -115,8 +176,13 @@ fn comment(comment: &str, imported: &mut Imported) {
         imported.started_at =
             if date::timestamp(&started_at).is_some() { started_at } else { of_epoch.unwrap_or(started_at) };
     } else if let Some(text) = comment.strip_prefix("Verdict: ") {
-        imported.caveats.push(caveat("verdict", format!("the verdict of the run was {text}")));
-    } else if let Some(text) = comment.strip_prefix("Caveat: ") {
+        if !text.starts_with("NONE: ") {
+            let text = format!("the verdict of the run was {}", text.trim_end_matches('.'));
+            imported.caveats.push(caveat("verdict", text));
+        }
+    } else if let Some(text) =
+        comment.strip_prefix("Caveat: ").filter(|text| ![NOT_MEASURED, crate::EXPORTED].contains(text))
+    {
         imported.caveats.push(caveat("measured", text));
     } else if comment.contains("early wake-ups have the value 0") {
         imported.caveats.push(caveat("folded", comment));
@@ -133,28 +199,36 @@ struct Tag<'a> {
 }
 
 impl Tag<'_> {
-    /// The figures of all intervals together. So many samples more are beyond the last cell; `has_max` is true if the printed
-    /// maximum is exact.
-    fn end(self, imported: &mut Imported, unit_ns: i64, beyond: u64, has_max: bool) -> Result<Figures, String> {
+    /// The figures of all intervals together.
+    fn end(self, imported: &mut Imported, unit_ns: i64, beyond: Beyond, max: Max) -> Result<Figures, String> {
         let name = if self.name.is_empty() { "histogram".to_owned() } else { self.name };
         if self.intervals.len() > 1 {
             let text = format!("{name}: {} intervals are summed; their sequence is lost", self.intervals.len());
             imported.caveats.push(caveat("mixed", text));
         }
+        let mut left = if beyond.is_counted { beyond.samples } else { 0 };
         let (mut cells, mut max_ns, mut seconds) = (Cells::default(), None, 0.0);
         for interval in &self.intervals {
-            for (value_ns, count) in interval.cells.histogram.iter() {
+            for (value_ns, count) in interval.cells.histogram.iter().rev() {
+                let of_cell = count.saturating_sub(left);
+                left = left.saturating_sub(count);
                 let value_ns = value_ns.checked_mul(unit_ns);
-                let added = value_ns.and_then(|value_ns| cells.add(value_ns, 1, count));
+                let added = value_ns.and_then(|value_ns| cells.add(value_ns, 1, of_cell));
                 added.ok_or_else(|| format!("{name}: too many samples, or too large values"))?;
             }
-            max_ns = max_ns.max(interval.max_ns(beyond > 0));
+            max_ns = max_ns.max(interval.max_ns(max));
             seconds += interval.seconds;
         }
-        let is_exact =
-            self.intervals.iter().all(|of| of.cells.histogram.is_empty() || of.max_ns(beyond > 0).is_some()) && has_max;
-        cells.beyond = beyond;
-        if !is_exact && has_max {
+        if left > 0 {
+            return Err(format!(
+                "{name}: it has {} samples beyond the last cell, which are more than all",
+                beyond.samples
+            ));
+        }
+        let is_exact = max != Max::Unknown
+            && self.intervals.iter().all(|of| of.cells.histogram.is_empty() || of.max_ns(max).is_some());
+        cells.beyond = beyond.samples;
+        if !is_exact && max != Max::Unknown {
             let text =
                 format!("{name}: the maximum of the file is not in the last cell of its histogram, and is left out");
             imported.caveats.push(caveat("units", text));
@@ -205,15 +279,27 @@ impl<'a> Interval<'a> {
         Ok(Self { tag, seconds: number(length)?, printed_ns, cells: decoded(&bytes)? })
     }
 
-    /// The printed maximum, if it is in the last cell with samples, or can be beyond it.
-    fn max_ns(&self, can_be_beyond: bool) -> Option<i64> {
-        let is_there =
-            |last_ns: &RangeInclusive<i64>, ns: i64| last_ns.contains(&ns) || can_be_beyond && ns > *last_ns.end();
-        self.printed_ns.filter(|&ns| match &self.cells.last_ns {
-            Some(last_ns) => is_there(last_ns, ns),
-            None => can_be_beyond,
-        })
+    /// The maximum, if it is known.
+    fn max_ns(&self, max: Max) -> Option<i64> {
+        let is_in_last = |ns: &i64| self.cells.last_ns.as_ref().is_some_and(|last_ns| last_ns.contains(ns));
+        match max {
+            Max::Unknown => None,
+            Max::Exact => self.printed_ns,
+            Max::Printed => self.printed_ns.filter(is_in_last),
+        }
     }
+}
+
+/// The meaning of a printed maximum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Max {
+    /// It is the exact one, as in exports of punctual. It can be below the end of the last cell, which is that of a cell of another
+    /// tool.
+    Exact,
+    /// It is exact if it is in the last cell with samples; else its unit is another one.
+    Printed,
+    /// It is the end of the last cell.
+    Unknown,
 }
 
 /// A decoded histogram.

@@ -341,6 +341,44 @@ fn an_imported_hlog_has_the_histograms_of_its_record() {
     assert!(record.caveats.iter().all(|caveat| texts.contains(&caveat.text.as_str())), "{texts:?}");
 }
 
+/// Without the samples beyond the last cell, other readers would compute too low percentiles.
+#[test]
+fn an_hlog_has_all_samples_of_an_imported_histogram() {
+    let log = text(Format::Hlog, &of_another_tool());
+    let totals: Vec<u64> = read_log(&log).iter().map(|(_, histogram)| histogram.len()).collect();
+    assert_eq!(totals, [6000, 5999]);
+}
+
+/// Wake-ups at rest and under load are no threads of one kind.
+#[test]
+fn the_phases_of_a_record_stay_apart() {
+    let mut record = sample();
+    record.series.truncate(1);
+    let rest = Series { phase: "rest".to_owned(), ..record.series[0].clone() };
+    let of = |cpu, phase: &str| Series { cpu: Some(cpu), phase: phase.to_owned(), ..rest.clone() };
+    record.series.extend([of(7, "rest"), of(7, "load"), of(8, "load")]);
+    record.series[0].phase = "rest".to_owned();
+    for format in [Format::Hgrm, Format::Hlog] {
+        let read = imported(format, &record);
+        let sums: Vec<u64> = read
+            .published
+            .iter()
+            .flat_map(|published| &published.figures)
+            .filter(|figures| figures.phase == "all-threads")
+            .filter_map(|figures| figures.samples)
+            .collect();
+        assert_eq!(sums, [2 * rest.corrected.total(); 2], "{format:?}");
+    }
+}
+
+#[test]
+fn an_hlog_without_a_thread_is_cut() {
+    let log = text(Format::Hlog, &sample());
+    let end = log.rfind("Tag=").unwrap();
+    let error = import::format_of(&log).unwrap().read(&log[..end], None).unwrap_err();
+    assert!(error.text.ends_with("; the file is cut"), "{error:?}");
+}
+
 /// An imported record with samples beyond the last cell, whose duration is not known.
 fn of_another_tool() -> Record {
     of_cyclictest(&include_str!("../../import/tests/samples/cyclictest-2.4.json").replace("end_time", "end"))
@@ -367,7 +405,15 @@ fn an_imported_record_is_exported_with_its_figures() {
     for (format, parts) in [
         (Format::Csv, &["thread-0,timer,0,1000000,raw,3999,199\n", "thread-0,timer,0,1000000,beyond,,23\n"][..]),
         (Format::Hgrm, &["# thread-0 CPU 0 (timer), raw, us", "#[Max = 632.000, Total count = 6000]"]),
-        (Format::Hlog, &["#[cyclictest 2.40: timer on ", "Unit of the values: ns]", "\nTag=thread-0-timer-cpu0,"]),
+        (
+            Format::Hlog,
+            &[
+                "#[cyclictest 2.40: timer on ",
+                "Unit of the values: ns]",
+                "#[thread-0-timer-cpu0: 23 samples are beyond the last cell of the histogram, and counted at the maximum]",
+                "\nTag=thread-0-timer-cpu0,",
+            ],
+        ),
         (
             Format::Markdown,
             &[
@@ -399,6 +445,8 @@ fn an_imported_record_is_exported_with_its_figures() {
     }
     for format in [Format::Hgrm, Format::Hlog] {
         let read = imported(format, &record);
+        let threads = |record: &Record| record.published.as_ref().unwrap().figures.len();
+        assert_eq!(threads(&read), threads(&record), "{format:?}: the threads are of one kind, also here");
         for (read, of) in figures(&read).iter().zip(figures(&record)) {
             assert_eq!((&read.histogram, read.max_ns), (&of.histogram, of.max_ns), "{format:?}");
             assert_eq!(read.samples, of.samples, "{format:?}: also those beyond the last cell");

@@ -4,7 +4,7 @@
 //! Source of the encodings: `HistogramLogWriter` and `AbstractHistogram.encodeIntoByteBuffer` of `HdrHistogram`. Values are
 //! in ns; as in the reference, `Interval_Max` is in ms.
 
-use std::{fmt::Write as _, io::Write as _};
+use std::{borrow::Cow, fmt::Write as _, io::Write as _};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::ZlibEncoder};
@@ -23,6 +23,26 @@ const DIGITS: u32 = 3;
 /// The corrected histogram of a series. Those of imports, and of a kind without correction, are raw.
 fn times<'a>(record: &Record, series: &'a Series) -> &'a Histogram {
     if record.published.is_some() { &series.raw } else { &series.corrected }
+}
+
+/// The same with the samples beyond the last cell, which all have the maximum: without them, a reader computes too low
+/// percentiles. They are left out if the maximum is not known.
+fn whole_times<'a>(record: &Record, series: &'a Series) -> Cow<'a, Histogram> {
+    let (times, beyond) = (times(record, series), record::export::beyond(record, series));
+    let Some(max_ns) = series.max_ns.filter(|_| beyond > 0) else { return Cow::Borrowed(times) };
+    let mut whole = times.clone();
+    whole.add(max_ns, beyond);
+    Cow::Owned(whole)
+}
+
+/// The kind of a thread, which those of other CPUs have, too. The phases of another tool are its threads, so they distinguish no
+/// kinds.
+fn kind(record: &Record, series: &Series) -> String {
+    if record.published.is_some() {
+        return series.role.clone();
+    }
+    let parts = [Some(&series.phase), Some(&series.role), series.host.as_ref()];
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("-")
 }
 
 /// Writes the histogram of each series.
@@ -60,9 +80,12 @@ pub(super) fn hlog(record: &Record) -> String {
         }
     }
     for (series, id) in record.series.iter().zip(&ids) {
+        let cpu = series.cpu.map_or_else(String::new, |cpu| format!(", CPU {cpu}"));
+        let _ = writeln!(out, "#[{id}: thread of {}{cpu}]", one_line(&kind(record, series)));
         let beyond = record::export::beyond(record, series);
         if beyond > 0 {
-            let _ = writeln!(out, "#[{id}: {beyond} samples are beyond the last cell of the histogram]");
+            let place = if series.max_ns.is_some() { "counted at the maximum" } else { "left out" };
+            let _ = writeln!(out, "#[{id}: {beyond} samples are beyond the last cell of the histogram, and {place}]");
         }
         if series.max_ns.is_none() && !times(record, series).is_empty() {
             let _ = writeln!(out, "#[{id}: the maximum is not known]");
@@ -73,11 +96,11 @@ pub(super) fn hlog(record: &Record) -> String {
         let (start_ns, length_ns) =
             record.phase(&series.phase).map_or((0, 0), |phase| (phase.start_ns, phase.duration_ns));
         let (start, length) = (start_ns as f64 / 1e9, length_ns as f64 / 1e9);
-        let times = times(record, series);
+        let times = whole_times(record, series);
         // Without an exact maximum, the end of the last cell.
         let max_ns = series.max_ns.or_else(|| Some(times.iter().next_back()?.0)).unwrap_or_default();
         let max_ms = max_ns as f64 / 1e6;
-        let histogram = STANDARD.encode(compressed(&encoded(times)));
+        let histogram = STANDARD.encode(compressed(&encoded(&times)));
         let _ = writeln!(out, "Tag={id},{start:.3},{length:.3},{max_ms:.6},{histogram}");
     }
     out
