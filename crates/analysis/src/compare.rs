@@ -34,8 +34,19 @@ pub fn compare(record: &Record, other: &Record, name: &str) -> Comparison {
         source: published.map(record::Published::source).unwrap_or_default(),
         pairs,
         alone,
-        caveats: imported_caveats(other),
+        caveats: run_caveat(other).into_iter().chain(imported_caveats(other)).collect(),
     }
+}
+
+/// The kind of the caveat of a run that was not as requested or ended early.
+pub const NOT_AS_REQUESTED: &str = "run";
+
+/// The caveat of a measured run that supports no good result.
+fn run_caveat(record: &Record) -> Option<Caveat> {
+    // Nobody knows this about runs of other tools.
+    let obstacle = record.obstacle().filter(|_| record.published.is_none())?;
+    let text = format!("its figures are no measure of the machine, because {obstacle}");
+    Some(Caveat { kind: NOT_AS_REQUESTED.to_owned(), text })
 }
 
 /// The caveats of an imported or published record about its figures; none of one that punctual measured.

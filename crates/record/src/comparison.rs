@@ -20,7 +20,8 @@ pub struct Comparison {
     /// Groups of threads of the run without comparable figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<String>,
-    /// The caveats of the other record, if it was imported: samples and facts that the other tool lost or mixed.
+    /// The caveats of the other record: samples and facts that the other tool lost or mixed, if it was imported; that its run
+    /// was not as requested or ended early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<Caveat>,
 }

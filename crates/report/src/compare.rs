@@ -34,8 +34,8 @@ pub(crate) fn caveats(all: &[Caveat]) -> Vec<String> {
         }
     }
     let sentence = |(first, more): (&Caveat, usize)| match more {
-        0 => format!("{}.", first.text),
-        more => format!("{} (and {more} more of this kind).", first.text),
+        0 => format!("{}.", first.text.trim_end_matches('.')),
+        more => format!("{} (and {more} more of this kind).", first.text.trim_end_matches('.')),
     };
     kinds.into_iter().map(sentence).collect()
 }

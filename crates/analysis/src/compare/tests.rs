@@ -236,3 +236,17 @@ fn compares_two_measured_records() {
         ("before.punctual.json", "lathe", "")
     );
 }
+
+#[test]
+fn a_run_that_was_not_as_requested_has_a_caveat() {
+    let caveat = |other: &Record| compare(&Record::default(), other, "other").caveats.pop().map(|caveat| caveat.text);
+    let valid = Record { state: record::State::Complete, ..Record::default() };
+    let valid = Record { validity: record::Validity { valid: true, ..record::Validity::default() }, ..valid };
+    assert_eq!(caveat(&valid), None);
+    let interrupted = Record { state: record::State::Interrupted, ..valid.clone() };
+    let invalid = Record { validity: record::Validity::default(), ..valid };
+    for other in [interrupted, invalid] {
+        let text = caveat(&other).unwrap();
+        assert!(text.starts_with("its figures are no measure of the machine, because "), "{text}");
+    }
+}

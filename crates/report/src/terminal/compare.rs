@@ -1,5 +1,6 @@
 //! Comparison of the run with other records, figure by figure.
 
+use analysis::NOT_AS_REQUESTED;
 use record::{ComparedPair, Comparison, Record};
 
 use super::cell;
@@ -33,7 +34,9 @@ fn worst(against: &Comparison, figure: &str, ratio: impl Fn(&ComparedPair) -> Op
     let [_, ours, theirs, ratio] = rows(pair).into_iter().find(|row| row[0] == figure)?;
     let what = if figure == "max" { "largest lateness" } else { figure };
     let (group, other) = (name(&pair.ours), &against.name);
-    Some(format!("{other} ({group}): {what} {theirs}, here {ours} ({ratio}; one run is not judged)"))
+    let run = against.caveats.iter().find(|caveat| caveat.kind == NOT_AS_REQUESTED);
+    let why = run.map_or("one run is not judged", |caveat| &caveat.text);
+    Some(format!("{other} ({group}): {what} {theirs}, here {ours} ({ratio}; {why})"))
 }
 
 fn comparison(page: &mut Page, against: &Comparison) {
