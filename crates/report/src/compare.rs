@@ -83,14 +83,36 @@ pub(crate) fn rows(pair: &ComparedPair) -> Vec<[String; 4]> {
 
 /// A ratio with two or three significant digits: `0.0017x`, `0.87x`, `14.3x`, `205x`.
 pub(crate) fn times(ratio: f64) -> String {
-    let digits = match ratio {
+    let decimals = decimals_of_ratio(ratio);
+    format!("{ratio:.decimals$}x")
+}
+
+/// The same, with more decimals if it would be shown as 1, which it is not: `1.004x`.
+pub(crate) fn times_apart(ratio: f64) -> String {
+    let decimals = decimals_apart(ratio, 1.0, decimals_of_ratio(ratio));
+    format!("{ratio:.decimals$}x")
+}
+
+fn decimals_of_ratio(ratio: f64) -> usize {
+    match ratio {
         _ if ratio >= 99.95 => 0,
         _ if ratio >= 9.995 => 1,
         _ if ratio >= 0.0995 || ratio <= 0.0 => 2,
         _ if ratio >= 0.00995 => 3,
         _ => 4,
+    }
+}
+
+/// The number of decimals, at least `least`, with which `value` is not rounded to the whole number `nothing`. The end of an
+/// interval must show on which side of it the interval is.
+pub(crate) fn decimals_apart(value: f64, nothing: f64, least: usize) -> usize {
+    /// Smaller differences are not shown.
+    const MOST: usize = 12;
+    let is_shown = |&decimals: &usize| {
+        let text = format!("{:.decimals$}", value - nothing);
+        text.contains(|digit: char| ('1'..='9').contains(&digit))
     };
-    format!("{ratio:.digits$}x")
+    (least..=MOST).find(is_shown).unwrap_or(least)
 }
 
 /// Differences in conditions, the load as the other side describes it, and notes on reading its figures.
@@ -206,6 +228,14 @@ mod tests {
         assert_eq!(
             [0.0, 0.001_71, 0.0213, 0.871, 1.0, 9.996, 14.33, 99.96, 205.4].map(times),
             ["0.00x", "0.0017x", "0.021x", "0.87x", "1.00x", "10.0x", "14.3x", "100x", "205x"]
+        );
+    }
+
+    #[test]
+    fn ratios_beside_1_have_more_decimals() {
+        assert_eq!(
+            [1.004, 0.9961, 1.000_02, 1.0, 1.47].map(times_apart),
+            ["1.004x", "0.996x", "1.00002x", "1.00x", "1.47x"]
         );
     }
 

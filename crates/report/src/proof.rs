@@ -6,7 +6,7 @@ use record::{
     proof::{CONTROL, Compares, Effect, Figure, Interval, Judgement},
 };
 
-use crate::style::Ink;
+use crate::{compare, style::Ink};
 
 /// One candidate, or all kept ones together.
 pub(crate) struct Row<'a> {
@@ -213,13 +213,19 @@ fn differs(figure: Figure, interval: &Interval) -> bool {
 
 /// A ratio as `x 0.62`, a difference of shares as `-0.120 %`.
 fn shown(figure: Figure, interval: &Interval) -> String {
-    if figure == Figure::Missed { share(interval.estimate) } else { format!("x {}", ratio(interval.estimate)) }
+    if figure == Figure::Missed {
+        share(interval.estimate, differs(figure, interval))
+    } else {
+        format!("x {}", ratio(interval.estimate))
+    }
 }
 
 fn interval_text(figure: Figure, interval: &Interval) -> String {
+    let is_difference = differs(figure, interval);
     let end = |value: Option<f64>| match value {
         None => "?".to_owned(),
-        Some(value) if figure == Figure::Missed => share(value),
+        Some(value) if figure == Figure::Missed => share(value, is_difference),
+        Some(value) if is_difference => compare::times_apart(value).trim_end_matches('x').to_owned(),
         Some(value) => ratio(value),
     };
     match (interval.low, interval.high) {
@@ -228,10 +234,13 @@ fn interval_text(figure: Figure, interval: &Interval) -> String {
     }
 }
 
-/// A difference of shares in per cent, with three decimals.
-fn share(value: f64) -> String {
-    let text = format!("{:+.3} %", value * 100.0);
-    if text.contains("0.000 %") { "0 %".to_owned() } else { text }
+/// A difference of shares in per cent, with three decimals, or more if it counts and would be rounded to 0.
+fn share(value: f64, is_difference: bool) -> String {
+    const USUAL: usize = 3;
+    let percent = value * 100.0;
+    let decimals = if is_difference { compare::decimals_apart(percent, 0.0, USUAL) } else { USUAL };
+    let text = format!("{percent:+.decimals$} %");
+    if text[1..] == *"0.000 %" { "0 %".to_owned() } else { text }
 }
 
 /// Two decimals below 10, none above 100.
@@ -240,5 +249,16 @@ fn ratio(value: f64) -> String {
         small if small < 10.0 => format!("{small:.2}"),
         middle if middle < 100.0 => format!("{middle:.1}"),
         large => format!("{large:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_of_shares_that_counts_is_not_0() {
+        assert_eq!([share(0.1, false), share(0.0, false), share(-0.000_002, false)], ["+10.000 %", "0 %", "0 %"]);
+        assert_eq!([share(0.000_002, true), share(-0.001, true)], ["+0.0002 %", "-0.100 %"]);
     }
 }

@@ -141,7 +141,7 @@ fn list(versus: &Versus, wanted: Change) -> String {
     let Some((index, found)) = largest(versus, wanted) else { return String::new() };
     let place = if versus.groups.len() > 1 { format!(" ({})", names(versus)[index]) } else { String::new() };
     let one = |(measure, effect): &(Measure, MeasureEffect)| {
-        format!("{} {} ({})", measure.name(), ratio(*measure, effect.estimate), interval(*measure, effect))
+        format!("{} {} ({})", measure.name(), estimate(*measure, effect), interval(*measure, effect))
     };
     found.iter().take(FIGURES).map(one).collect::<Vec<_>>().join(", ") + &place
 }
@@ -411,7 +411,7 @@ pub(crate) fn rows(group: &VersusGroup) -> Vec<Row> {
             if measure == Measure::Missed && is_mostly_none(effect) || is_early(effect) {
                 "-".to_owned()
             } else {
-                ratio(measure, effect.estimate)
+                estimate(measure, effect)
             },
             if is_early(effect) { "-".to_owned() } else { interval(measure, effect) },
             result.to_owned(),
@@ -518,14 +518,26 @@ pub(crate) fn differs(all: &[Differs]) -> Vec<[String; 3]> {
     all.iter().map(|one| [one.what.clone(), values(&one.a), values(&one.b)]).collect()
 }
 
-fn ratio(measure: Measure, estimate: f64) -> String {
-    if measure == Measure::Missed { difference(estimate) } else { compare::times(estimate) }
+fn estimate(measure: Measure, effect: &MeasureEffect) -> String {
+    ratio(measure, effect.estimate, effect.change)
 }
 
 fn interval(measure: Measure, effect: &MeasureEffect) -> String {
     match (effect.low, effect.high) {
-        (Some(low), Some(high)) => format!("{} to {}", ratio(measure, low), ratio(measure, high)),
+        (Some(low), Some(high)) => {
+            format!("{} to {}", ratio(measure, low, effect.change), ratio(measure, high, effect.change))
+        }
         _ => "-".to_owned(),
+    }
+}
+
+/// A ratio, or a difference of shares. Its digits show the direction of a change, which would contradict `1.00x`.
+fn ratio(measure: Measure, value: f64, change: Change) -> String {
+    let is_change = matches!(change, Change::Better | Change::Worse);
+    match measure {
+        Measure::Missed => difference(value, is_change),
+        _ if is_change => compare::times_apart(value),
+        _ => compare::times(value),
     }
 }
 
@@ -534,9 +546,13 @@ fn share(share: f64) -> String {
     if share == 0.0 { "0".to_owned() } else { format!("{:.3} %", share * 100.0) }
 }
 
-/// A difference of shares in percent.
-fn difference(share: f64) -> String {
-    if share == 0.0 { "0".to_owned() } else { format!("{:+.3} %", share * 100.0) }
+/// A difference of shares in percent. One that counts is not rounded to 0.
+fn difference(share: f64, is_change: bool) -> String {
+    /// Decimals.
+    const USUAL: usize = 3;
+    let percent = share * 100.0;
+    let decimals = if is_change { compare::decimals_apart(percent, 0.0, USUAL) } else { USUAL };
+    if share == 0.0 { "0".to_owned() } else { format!("{percent:+.decimals$} %") }
 }
 
 #[cfg(test)]
@@ -575,6 +591,16 @@ mod tests {
         assert!(sentence.starts_with("B is less punctual than A: p99 1.30x"), "a share is no ratio: {sentence}");
         let mixed = versus(&[(Measure::P99, effect(0.5, Change::Better)), (Measure::Max, effect(2.0, Change::Worse))]);
         assert!(answer(&mixed).sentence.starts_with("B is better in p99 0.50x"), "{}", answer(&mixed).sentence);
+    }
+
+    #[test]
+    fn the_interval_shows_the_direction_of_the_change() {
+        let worse = |low, high| MeasureEffect { low: Some(low), high: Some(high), ..effect(1.2, Change::Worse) };
+        let of = versus(&[(Measure::P99, worse(1.004, 1.47)), (Measure::Missed, worse(0.000_002, 0.01))]);
+        let interval = |of: &Versus, row: usize| rows(&of.groups[0])[row].cells[4].clone();
+        assert_eq!([interval(&of, 0), interval(&of, 1)], ["1.004x to 1.47x", "+0.0002 % to +1.000 %"]);
+        let none = MeasureEffect { change: Change::NoDifference, ..worse(0.8, 1.004) };
+        assert_eq!(interval(&versus(&[(Measure::P99, none)]), 0), "0.80x to 1.00x");
     }
 
     #[test]
