@@ -32,7 +32,7 @@ use record::{
 use self::{
     matched::{Matched, matched},
     shift::{Order, Shift},
-    side::{Group, PERCENTILES, Round},
+    side::{Group, PERCENTILES},
 };
 
 pub use self::{
@@ -184,26 +184,23 @@ fn order(a: &Records, b: &Records) -> RoundOrder {
     if !can_be_same_host {
         return RoundOrder::Unknown;
     }
-    let (Some(ours), Some(theirs)) = (a.starts(), b.starts()) else { return untimed(is_imported) };
+    let (Some(ours), Some(theirs)) = (a.starts(), b.starts()) else { return RoundOrder::Untimed };
     // A local time has no place among times of UTC.
     if ours.first().map(|at| at.len()) != theirs.first().map(|at| at.len()) {
-        return untimed(is_imported);
+        return RoundOrder::Untimed;
     }
     let mut all: Vec<(&str, bool)> =
         ours.iter().map(|at| (*at, true)).chain(theirs.iter().map(|at| (*at, false))).collect();
     all.sort_unstable();
     let changes = all.windows(2).filter(|two| two[0].1 != two[1].1).count();
     let in_pairs = all.chunks(2).all(|two| two.len() == 2 && two[0].1 != two[1].1);
+    let same_first = all.chunks(2).all(|two| two[0].1 == all[0].1);
     match changes {
         0 | 1 => RoundOrder::OneAfterTheOther,
+        _ if in_pairs && same_first => RoundOrder::AlternatingSameFirst,
         _ if in_pairs => RoundOrder::Alternating,
         _ => RoundOrder::Mixed,
     }
-}
-
-/// The order of rounds whose times are unknown, as in files of other tools.
-fn untimed(is_imported: bool) -> RoundOrder {
-    if is_imported { RoundOrder::Untimed } else { RoundOrder::Unknown }
 }
 
 /// True if the figure of these groups is judged.
@@ -334,7 +331,7 @@ fn effect(
     shift: &mut Shift,
 ) -> Option<MeasureEffect> {
     let values = |group: &Group| -> Vec<f64> {
-        group.rounds.iter().filter_map(|round| round.values.get(&measure).copied()).collect()
+        group.in_time().into_iter().filter_map(|round| round.values.get(&measure).copied()).collect()
     };
     let (a_level, b_level) = (level(a, measure)?, level(b, measure)?);
     let all_scaled =
@@ -385,10 +382,15 @@ fn time_order(order: RoundOrder, a: &Group, b: &Group, ours: usize, theirs: usiz
     let is_whole = ours == a.rounds.len() && theirs == b.rounds.len();
     match order {
         RoundOrder::Alternating if is_whole && ours == theirs => Order::Pairs,
+        RoundOrder::AlternatingSameFirst if is_whole && ours == theirs => Order::DriftingPairs,
         // Without times, the sides may have been measured one after the other.
         RoundOrder::OneAfterTheOther if is_whole => Order::Drifting,
         RoundOrder::Untimed => Order::Drifting,
-        RoundOrder::Unknown | RoundOrder::Mixed | RoundOrder::Alternating | RoundOrder::OneAfterTheOther => Order::Any,
+        RoundOrder::Unknown
+        | RoundOrder::Mixed
+        | RoundOrder::Alternating
+        | RoundOrder::AlternatingSameFirst
+        | RoundOrder::OneAfterTheOther => Order::Any,
     }
 }
 
@@ -396,7 +398,7 @@ fn time_order(order: RoundOrder, a: &Group, b: &Group, ours: usize, theirs: usiz
 fn percentiles(a: &Group, b: &Group, order: RoundOrder) -> Vec<PercentileRatio> {
     let mut shift = Shift::new(ALPHA, LEAST_RATIO);
     let values = |group: &Group, index: usize| -> Vec<f64> {
-        group.rounds.iter().filter_map(|round: &Round| Some(shift::logarithm(round.percentiles[index]?))).collect()
+        group.in_time().into_iter().filter_map(|round| Some(shift::logarithm(round.percentiles[index]?))).collect()
     };
     let is_known = |percent: f64| [a, b].iter().all(|group| group.rounds.iter().all(|round| !round.is_beyond(percent)));
     let ratio = |(index, &percent): (usize, &f64)| {
@@ -694,7 +696,10 @@ mod tests {
             (not_ordered, not_ordered, ["x", "y"], true, Unknown),
             (utc, later, ["x", "y"], false, Unknown),
             (utc, later, ["", ""], false, Unknown),
-            (not_ordered, not_ordered, ["x", "x"], false, Unknown),
+            // A board without a clock measures in 1970.
+            (not_set, later_not_set, ["x", "x"], false, Untimed),
+            (utc, not_set, ["x", "x"], false, Untimed),
+            (not_set, later_not_set, ["x", "y"], false, Unknown),
         ] {
             let found = order_of([&a, &hosts[..1]], [&b, &hosts[1..]], is_imported);
             assert_eq!(found, expected, "{a:?} {b:?} {hosts:?} {is_imported}");
@@ -708,6 +713,8 @@ mod tests {
             side.hosts = [Some(host.to_owned())].into();
             for (round, at) in side.groups[0].rounds.iter_mut().zip(from..) {
                 round.values.insert(Measure::Max, 5_000.5 + 200.0 * at as f64);
+                // The clock of the board begins again with each boot, so these dates say nothing about the order.
+                round.started_at = format!("1970-01-01T00:00:1{}.000000000Z", 7 * at % 10);
             }
             side
         };

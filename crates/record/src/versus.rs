@@ -186,8 +186,8 @@ pub enum RoundOrder {
     /// Not known, or of several machines.
     #[default]
     Unknown,
-    /// Not known, because files of other tools do not say when they were measured. Judged like `one_after_the_other`, each
-    /// side in the order of its files in the command.
+    /// Not known, because files of other tools do not say when they were measured, or because the clock of the machine was not
+    /// set. Judged like `one_after_the_other`, each side in the order of its files in the command.
     Untimed,
     /// On one machine, all rounds of a side before those of the other: a drift of the machine looks like a difference.
     OneAfterTheOther,
@@ -198,6 +198,9 @@ pub enum RoundOrder {
 }
 
 /// A condition that differs between the sides.
+    /// The same, always with the same side first: a drift makes the other side look different. A difference counts only if it is
+    /// larger than the common trend of both sides.
+    AlternatingSameFirst,
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Differs {
     /// The condition: `kernel`, `governor`, `period`.

@@ -19,6 +19,10 @@ const TEN_TIMES: f64 = std::f64::consts::LN_10;
 /// If one side goes before the other, a difference counts if it is so many times larger than between the halves of a side.
 const HALVES: f64 = 6.0;
 
+/// If the sides alternate, always with the same one first, a difference counts if it is so many times larger than the trend from
+/// one run to the next.
+const TREND: f64 = 2.0;
+
 /// The order of the rounds of two sides in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -26,6 +30,8 @@ pub enum Order {
     Any,
     /// The values with the same index were measured one after the other.
     Pairs,
+    /// The same, always with the same side first, so that the trend of both sides from one run to the next looks like a shift.
+    DriftingPairs,
     /// All of a side came before those of the other, so that a drift looks like a shift.
     Drifting,
 }
@@ -68,24 +74,40 @@ impl Shift {
 
     /// The shift from `a` to `b`, each in the order of time; `None` if a side has no value.
     pub fn between(&mut self, a: &[f64], b: &[f64], order: Order) -> Option<Shifted> {
-        let (estimate, mut low, mut high) = if order == Order::Pairs && a.len() >= ranks::least(self.alpha) as usize {
+        let is_paired = matches!(order, Order::Pairs | Order::DriftingPairs);
+        let (estimate, mut low, mut high) = if is_paired && a.len() >= ranks::least(self.alpha) as usize {
             let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
             self.signed.shift(&differences)?
         } else {
             self.sums.shift(a, b)?
         };
-        if order == Order::Drifting {
-            let drift = HALVES * self.between_halves(a).max(self.between_halves(b));
-            low = low.min(estimate - drift);
-            high = high.max(estimate + drift);
+        match order {
+            Order::Any | Order::Pairs => {}
+            Order::DriftingPairs => {
+                let trend = TREND * self.trend(a, b).abs();
+                low -= trend;
+                high += trend;
+            }
+            Order::Drifting => {
+                let drift = HALVES * self.between_halves(a).abs().max(self.between_halves(b).abs());
+                low = low.min(estimate - drift);
+                high = high.max(estimate + drift);
+            }
         }
         Some(Shifted { estimate, low, high })
     }
 
-    /// The size of the shift between the two halves of a side; 0 for a single value.
+    /// The common trend of two sides whose runs alternate: the shift from one run to the next.
+    fn trend(&mut self, a: &[f64], b: &[f64]) -> f64 {
+        // The middles of the halves are half of the runs of both sides apart.
+        let runs = (a.len() + b.len()) as f64 / 2.0;
+        f64::midpoint(self.between_halves(a), self.between_halves(b)) / runs.max(1.0)
+    }
+
+    /// The shift from the first to the second half of a side; 0 for a single value.
     fn between_halves(&mut self, values: &[f64]) -> f64 {
         let (first, second) = values.split_at(values.len() / 2);
-        self.sums.shift(first, second).map_or(0.0, |(estimate, ..)| estimate.abs())
+        self.sums.shift(first, second).map_or(0.0, |(estimate, ..)| estimate)
     }
 
     /// The number of rounds of each side that show the least difference in 95 of 100 cases, if rounds vary as these do;
@@ -170,6 +192,22 @@ mod tests {
         assert_eq!(Shift::new(0.01, 0.2).needed(&[1.0], &[2.0], none), None, "nothing is known about single rounds");
         let (many, vague) = (side(0.0).repeat(2), Shifted { high: 0.3, ..none });
         assert_eq!(Shift::new(0.01, 0.2).needed(&many, &many, vague), Some(22), "more than the 20 that did not decide");
+    }
+
+    #[test]
+    fn a_trend_is_no_difference_if_the_same_side_is_always_first() {
+        let noise = |i: u32| 0.004 * f64::from(i * 7 % 5);
+        let side = |first: u32, more: f64| -> Vec<f64> {
+            (0..10).map(|i| more + 0.06 * f64::from(2 * i + first) + noise(2 * i + first)).collect()
+        };
+        let (a, b) = (side(0, 0.0), side(1, 0.0));
+        let mut shift = Shift::new(0.05, 0.2);
+        assert!(shift.between(&a, &b, Order::Pairs).unwrap().low > 0.0);
+        let drifting = shift.between(&a, &b, Order::DriftingPairs).unwrap();
+        assert!(drifting.low < 0.0 && drifting.high > 0.0, "{drifting:?}");
+        assert!(shift.between(&a, &side(1, 0.4), Order::DriftingPairs).unwrap().low > 0.0, "more than the trend");
+        let steady = |more: f64| -> Vec<f64> { (0..10).map(|i| more + noise(i)).collect() };
+        assert!(shift.between(&steady(0.0), &steady(0.1), Order::DriftingPairs).unwrap().low > 0.0);
     }
 
     #[test]

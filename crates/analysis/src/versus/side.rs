@@ -39,7 +39,7 @@ pub struct Records {
 pub struct Group {
     /// Its conditions, without figures.
     pub conditions: Figures,
-    /// In the order of time.
+    /// In the order in which the records were given.
     pub rounds: Vec<Round>,
     /// The samples of all rounds with known values; empty if those of a round are unknown.
     pub histogram: Histogram,
@@ -109,8 +109,7 @@ impl Records {
                 group.histogram.merge(&measured.histogram);
                 group.beyond = group.beyond.saturating_add(measured.beyond);
             }
-            let at = group.rounds.partition_point(|earlier| earlier.started_at <= round.started_at);
-            group.rounds.insert(at, round);
+            group.rounds.push(round);
         }
     }
 
@@ -153,12 +152,10 @@ impl Records {
         self.side.records.is_empty()
     }
 
-    /// When the records started, if all times can be compared as text: all in UTC, or all in a local time. A board without a
-    /// clock that runs while it is off starts in 1970, again and again.
+    /// When the records started, if all times can be compared as text: all in UTC, or all in a local time.
     pub(super) fn starts(&self) -> Option<Vec<&str>> {
-        let length = self.starts.first()?.len();
-        let is_time = |at: &String| at.len() == length && at.contains('T') && at.as_str() >= "2000";
-        self.starts.iter().all(is_time).then(|| self.starts.iter().map(String::as_str).collect())
+        let starts: Vec<&str> = self.starts.iter().map(String::as_str).collect();
+        is_comparable(&starts).then_some(starts)
     }
 
     /// True if a record is one of another tool.
@@ -178,6 +175,16 @@ impl Records {
 }
 
 impl Group {
+    /// The rounds in the order of time; without comparable times, in the order in which the records were given.
+    pub fn in_time(&self) -> Vec<&Round> {
+        let mut rounds: Vec<&Round> = self.rounds.iter().collect();
+        let starts: Vec<&str> = rounds.iter().map(|round| round.started_at.as_str()).collect();
+        if is_comparable(&starts) {
+            rounds.sort_by(|a, b| a.started_at.cmp(&b.started_at));
+        }
+        rounds
+    }
+
     /// The resolution of a figure, ns: the width of the cells of a published histogram, or 1 us if all values are whole ones.
     /// 0 if it is fine.
     pub fn resolution_ns(&self, measure: Measure) -> f64 {
@@ -278,6 +285,13 @@ pub fn with_policy_and_period(name: String, conditions: &Figures) -> String {
     let period = conditions.period_ns.map(format_unsigned_ns).unwrap_or_default();
     let parts = [name, conditions.policy.clone(), period];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// True if the order of these times of [`in_order`] as text is that of time. A board without a clock that runs while it is off
+/// starts in 1970, again and again.
+fn is_comparable(starts: &[&str]) -> bool {
+    let is_time = |at: &&str| at.len() == starts[0].len() && at.contains('T') && *at >= "2000";
+    !starts.is_empty() && starts.iter().all(is_time)
 }
 
 /// A time in UTC, or a local one without a zone, with nine digits of its second. Its order as text is that of time: RFC 3339

@@ -14,6 +14,8 @@ use crate::simulated::{Machine, SAMPLES};
 enum Runs {
     /// A B B A A B B A.
     Abba,
+    /// A B A B A B A B.
+    Abab,
     /// A A A A B B B B.
     OneAfterTheOther,
     /// The same, in files of another tool that do not say when.
@@ -26,6 +28,7 @@ fn measured(machine: &mut Machine, rounds: u32, runs: Runs) -> (Records, Records
     for run in 0..2 * rounds {
         let is_b = match runs {
             Runs::Abba => matches!(run % 4, 1 | 2),
+            Runs::Abab => run % 2 == 1,
             Runs::OneAfterTheOther | Runs::Untimed => run >= rounds,
         };
         let largest = machine.measure(if is_b { &[0] } else { &[] });
@@ -51,6 +54,7 @@ fn judged(seed: u64, factor: f64, rounds: u32, runs: Runs) -> Change {
     let versus = versus(&a, &b, 0.0);
     let expected = match runs {
         Runs::Abba => RoundOrder::Alternating,
+        Runs::Abab => RoundOrder::AlternatingSameFirst,
         Runs::OneAfterTheOther => RoundOrder::OneAfterTheOther,
         Runs::Untimed => RoundOrder::Untimed,
     };
@@ -63,6 +67,8 @@ fn the_same_machine_twice_differs_in_at_most_5_of_100_comparisons() {
     for (runs, rounds) in [
         (Runs::Abba, 8),
         (Runs::Abba, 20),
+        (Runs::Abab, 8),
+        (Runs::Abab, 20),
         (Runs::OneAfterTheOther, 8),
         (Runs::OneAfterTheOther, 20),
         (Runs::Untimed, 8),

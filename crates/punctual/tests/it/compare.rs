@@ -102,7 +102,7 @@ fn a_side_that_is_less_punctual_is_worse() {
     let run = scratch.run("compare a -- b --json");
     assert_eq!(status(&run), 0, "{}", run.stderr());
     let versus = document(&run.stdout());
-    assert_eq!((versus.change, versus.order), (Change::Worse, RoundOrder::Alternating));
+    assert_eq!((versus.change, versus.order), (Change::Worse, RoundOrder::AlternatingSameFirst));
     let effect = &versus.groups[0].effects[&Measure::Max];
     assert!((1.4..1.6).contains(&effect.estimate) && effect.low.unwrap() > 1.0, "{effect:?}");
     let kernel = versus.differs.iter().find(|differs| differs.what == "kernel").unwrap();

@@ -35,13 +35,29 @@ fn order(versus: &Versus, side: &str) -> Option<String> {
             "All rounds of one {side} came before those of the other, so a drift of the machine may look like a difference. Only \
              differences well beyond the drift within a {side} are judged; alternate the {side}s to see smaller ones."
         )),
-        RoundOrder::Untimed if is_judged => Some(format!(
-            "Some files do not say when they were measured, so a drift of the machine may look like a difference. Only differences \
-             well beyond the drift within a {side}, in the order of its files, are judged; alternate the {side}s and use files with \
-             dates, such as those of cyclictest --json, to see smaller ones."
+        RoundOrder::AlternatingSameFirst if is_judged => Some(format!(
+            "The same {side} was always measured first, so a drift of the machine may look like a difference. Only differences well \
+             beyond the trend from one run to the next are judged; measure in the order A B B A to see smaller ones."
         )),
+        RoundOrder::Untimed if is_judged => {
+            let is_published = versus.a.is_published || versus.b.is_published;
+            let (why, remedy) = match is_published {
+                true => (
+                    "Some files do not say when they were measured",
+                    "use files with dates, such as those of cyclictest --json,",
+                ),
+                false => {
+                    ("The clock of the machine was not set, so the dates of some records are wrong", "set its clock")
+                }
+            };
+            Some(format!(
+                "{why}. A drift of the machine may look like a difference. Only differences well beyond the drift within a {side}, \
+                 in the order of its files, are judged; alternate the {side}s and {remedy} to see smaller ones."
+            ))
+        }
         RoundOrder::OneAfterTheOther
         | RoundOrder::Untimed
+        | RoundOrder::AlternatingSameFirst
         | RoundOrder::Alternating
         | RoundOrder::Mixed
         | RoundOrder::Unknown => None,
@@ -51,7 +67,8 @@ fn order(versus: &Versus, side: &str) -> Option<String> {
 /// The meaning of the ratio of sides that alternate.
 fn alternating(versus: &Versus) -> Option<String> {
     let is_judged = !matches!(versus.change, Change::TooFewRounds | Change::NotComparable);
-    (versus.order == RoundOrder::Alternating && is_judged).then(|| {
+    let alternate = matches!(versus.order, RoundOrder::Alternating | RoundOrder::AlternatingSameFirst);
+    (alternate && is_judged).then(|| {
         "The sides alternate, so each round of B is compared with its neighbour of A: B / A is the median of the means of two \
          such ratios, which a few bad rounds change more than A and B."
             .to_owned()
