@@ -64,6 +64,9 @@ pub struct Across {
     pub what: String,
     /// Its values: versions and numbers in their order.
     pub steps: Vec<AcrossStep>,
+    /// Records that belong to no value, because they do not contain the condition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// The comparison of the last step with the first one, which shows many small changes in one direction; absent for two
     /// steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,7 +167,7 @@ pub struct AmbiguousGroup {
 pub struct LeftOut {
     /// The record.
     pub record: String,
-    /// The reason: `the run is invalid: policy.refused`.
+    /// The reason: `the run is invalid: policy.refused`, `it does not contain the kernel`.
     pub why: String,
 }
 
@@ -195,12 +198,12 @@ pub enum RoundOrder {
     Mixed,
     /// On one machine, in pairs of one round of each side.
     Alternating,
-}
-
-/// A condition that differs between the sides.
     /// The same, always with the same side first: a drift makes the other side look different. A difference counts only if it is
     /// larger than the common trend of both sides.
     AlternatingSameFirst,
+}
+
+/// A condition that differs between the sides.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Differs {
     /// The condition: `kernel`, `governor`, `period`.

@@ -13,7 +13,7 @@ use campaign::runner::CAMPAIGN_FILE;
 use import::Unit;
 use record::{
     Outcome, Record, Tool, Versus, file,
-    versus::{Across, Change},
+    versus::{Across, Change, LeftOut},
 };
 use report::export::Format;
 
@@ -168,12 +168,10 @@ impl<'a> Values<'a> {
 
     /// Compares each value with the one before it.
     pub fn compare(self, least: f64) -> Across {
-        let mut sides: Vec<(String, Records)> = self.sides.into_values().collect();
-        if let Some((_, first)) = sides.first_mut() {
-            let why = format!("it does not contain the {}", self.what);
-            self.without.into_iter().for_each(|name| first.leave_out(name, why.clone()));
-        }
-        versus::across(self.what, &sides, least)
+        let sides: Vec<(String, Records)> = self.sides.into_values().collect();
+        let why = format!("it does not contain the {}", self.what);
+        let left_out = self.without.into_iter().map(|record| LeftOut { record, why: why.clone() }).collect();
+        Across { left_out, ..versus::across(self.what, &sides, least) }
     }
 }
 

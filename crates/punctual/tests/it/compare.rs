@@ -387,7 +387,8 @@ fn kernels_are_compared_in_the_order_of_their_versions() {
     let run = scratch.run("compare --across kernel a b other.txt --fail-if worse");
     let said = run.stdout().replace('\n', " ");
     assert_eq!(status(&run), 2, "the other file is no value of its own");
-    assert!(said.contains("other.txt is left out, because it does not contain the kernel"), "{said}");
+    assert!(said.contains(" other.txt is left out, because it does not contain the kernel"), "{said}");
+    assert!(!said.contains(": other.txt is left out"), "it belongs to no value: {said}");
     let none = scratch.run("compare --across kernel other.txt");
     assert!(none.stderr().contains("no record contains the kernel"), "{}", none.stderr());
     let unknown = scratch.run("compare --across colour a b");

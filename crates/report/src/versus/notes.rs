@@ -147,7 +147,8 @@ pub(crate) fn across_notes(across: &Across) -> Vec<String> {
     let of_pairs: Vec<(String, Vec<String>)> = compared(across).map(of_pair).collect();
     let uneven = across.steps.iter().filter_map(|step| uneven(&step.value, &step.uneven));
     let of_steps = across.steps.iter().map(|step| (&step.value, doubts(&step.left_out, &step.caveats)));
-    shared(&of_pairs).into_iter().chain(uneven).chain(shared(&of_steps.collect::<Vec<_>>())).collect()
+    let of_steps = shared(&of_steps.collect::<Vec<_>>());
+    shared(&of_pairs).into_iter().chain(uneven).chain(of_steps).chain(left_out(&across.left_out)).collect()
 }
 
 /// The number of rounds that would show the difference that the user asks for. `side` is the word for a side.
@@ -214,6 +215,7 @@ mod tests {
         let of = Across {
             steps: vec![step("6.1", None), step("6.2", Some(&none)), step("6.3", Some(&few))],
             overall: Some(Box::new(none.clone())),
+            left_out: vec![LeftOut { record: "x".to_owned(), why: "it does not contain the kernel".to_owned() }],
             ..Across::default()
         };
         assert_eq!(
@@ -224,6 +226,7 @@ mod tests {
                  to see smaller ones.",
                 "6.2 against 6.1 and 6.3 against 6.1: Rounds of each value that show 20 % more, if they vary as these did: 22 p99.",
                 "6.3 against 6.2: Too few rounds for a judgement: at least 6 of each are needed.",
+                "x is left out, because it does not contain the kernel.",
             ]
         );
     }
