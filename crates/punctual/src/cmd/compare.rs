@@ -1,11 +1,8 @@
 //! `punctual compare`: two sides of records, judged.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    hash::{DefaultHasher, Hash, Hasher},
-    path::Path,
-};
+mod runs;
+
+use std::{collections::BTreeMap, fs, path::Path};
 
 use analysis::versus::{self, Records};
 use anyhow::Context;
@@ -17,6 +14,7 @@ use record::{
 };
 use report::export::Format;
 
+use self::runs::Run;
 use crate::{
     cli::{Compare, FailIf, OutputOptions},
     exit::Usage,
@@ -33,9 +31,7 @@ pub fn run(options: &Compare) -> anyhow::Result<u8> {
     let exports = Export::among(&options.exports, &Format::OF_VERSUS)?;
     let (a, b) = sides(options)?;
     let ((a, runs_of_a), (b, runs_of_b)) = (read(a, options)?, read(b, options)?);
-    if runs_of_a == runs_of_b {
-        return Err(Usage("both sides are the same runs: name others on one side".to_owned()).into());
-    }
+    runs_of_b.iter().try_for_each(|run| is_other(run, &runs_of_a, "on one side only"))?;
     let mut versus = versus::versus(&a, &b, options.least);
     versus.tool = tool();
     versus.written_at = campaign::now();
@@ -80,7 +76,7 @@ fn sides(options: &Compare) -> anyhow::Result<(&[String], &[String])> {
 }
 
 /// Reads a side, with the identities of its runs. Only the figures of its records are kept.
-fn read(names: &[String], options: &Compare) -> anyhow::Result<(Records, BTreeSet<Run>)> {
+fn read(names: &[String], options: &Compare) -> anyhow::Result<(Records, Vec<Run>)> {
     let mut side = Records::default();
     let runs = each(names, options.unit, &options.profiles, |name, record| side.add(name, record))?;
     Ok((side, runs))
@@ -203,56 +199,31 @@ fn parts(value: &str) -> Vec<Part> {
     parts
 }
 
-/// The identity of a run.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Run {
-    /// Start and host name.
-    Started(String, Option<String>),
-    /// A digest of imported figures with histograms: other tools write the start not at all, or only the day.
-    Figures(u64),
-    /// The file, because figures without a histogram can be equal by chance.
-    File(String),
-}
-
-impl Run {
-    fn of(name: &str, record: &Record) -> Self {
-        let Some(published) = &record.published else {
-            return Self::Started(record.started_at.clone(), record.machine.hostname.clone());
-        };
-        if published.figures.iter().all(|figures| figures.histogram.is_none()) {
-            let path = fs::canonicalize(name).map(|path| path.to_string_lossy().into_owned());
-            return Self::File(path.unwrap_or_else(|_| name.to_owned()));
-        }
-        let mut digest = DefaultHasher::new();
-        for figures in &published.figures {
-            (&figures.phase, &figures.role, &figures.cpus, figures.samples).hash(&mut digest);
-            (figures.min_ns, figures.max_ns).hash(&mut digest);
-            figures.histogram.iter().flat_map(|histogram| histogram.iter()).for_each(|cell| cell.hash(&mut digest));
-        }
-        Self::Figures(digest.finish())
-    }
-}
-
-/// Reads each record, and returns the runs. One that is named twice would count as two rounds.
+/// Reads each record, and returns the runs.
+///
+/// # Errors
+/// One cannot be read, or two are the same run.
 fn each(
     names: &[String],
     unit: Option<Unit>,
     profiles: &[String],
     mut use_it: impl FnMut(String, &Record),
-) -> anyhow::Result<BTreeSet<Run>> {
-    let mut runs: BTreeMap<Run, String> = BTreeMap::new();
+) -> anyhow::Result<Vec<Run>> {
+    let mut runs: Vec<Run> = Vec::new();
     for name in names {
-        for name in records(name)? {
-            for (name, mut record) in output::find_references_in(&[name], unit)? {
+        for file in records(name)? {
+            let is_of_other_tool = file != *name && !file.ends_with(RECORD);
+            let found = output::find_references_in(&[file], unit).map_err(|error| match is_of_other_tool {
+                true => error.context(format!(
+                    "{name} has no records (*{RECORD}), so each of its files must be a result of another tool; name the results \
+                     if other files are among them"
+                )),
+                false => error,
+            });
+            for (name, mut record) in found? {
                 let run = Run::of(&name, &record);
-                if let Some(first) = runs.insert(run.clone(), name.clone()) {
-                    let why = match run {
-                        Run::Started(at, _) => format!("are the same run, which started at {at}"),
-                        Run::Figures(_) => "are the same run, because their histograms are equal".to_owned(),
-                        Run::File(_) => "are the same file".to_owned(),
-                    };
-                    return Err(Usage(format!("{first} and {name} {why}: name it once on a side")).into());
-                }
+                is_other(&run, &runs, "once")?;
+                runs.push(run);
                 if !profiles.is_empty() {
                     record.scenario.profiles = profiles.to_vec();
                     output::judge_uses(&mut record, profiles)?;
@@ -261,14 +232,24 @@ fn each(
             }
         }
     }
-    Ok(runs.into_keys().collect())
+    Ok(runs)
+}
+
+/// Checks that a run is none of the known ones: it would count as two rounds.
+///
+/// # Errors
+/// It is. `remedy` says how to name it: `once`.
+fn is_other(run: &Run, known: &[Run], remedy: &str) -> anyhow::Result<()> {
+    let Some((first, why)) = known.iter().find_map(|known| Some((known, known.same(run)?))) else { return Ok(()) };
+    Err(Usage(format!("{} and {} are the same run, {why}: name it {remedy}", first.name, run.name)).into())
 }
 
 fn tool() -> Tool {
     Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
-/// The records in a folder, in the order of their names, or the name itself.
+/// The records in a folder, in the order of their names, or the name itself. Without a record, each of its files is a result of
+/// another tool.
 fn records(name: &str) -> anyhow::Result<Vec<String>> {
     let path = Path::new(name);
     let folder = match path.file_name() {
@@ -278,16 +259,17 @@ fn records(name: &str) -> anyhow::Result<Vec<String>> {
     };
     let listed = if folder == Path::new("") { Path::new(".") } else { folder };
     let entries = fs::read_dir(listed).with_context(|| format!("cannot list {}", listed.display()))?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut records: Vec<String> = names
-        .filter(|name| name.ends_with(RECORD))
-        .map(|name| folder.join(name).to_string_lossy().into_owned())
-        .collect();
-    records.sort();
-    if records.is_empty() {
+    let is_file = |entry: &fs::DirEntry| fs::metadata(entry.path()).is_ok_and(|of| of.is_file());
+    let names = entries.flatten().filter(is_file).filter_map(|entry| entry.file_name().into_string().ok());
+    let mut files: Vec<String> = names.filter(|name| !name.starts_with('.') && name != CAMPAIGN_FILE).collect();
+    if files.iter().any(|name| name.ends_with(RECORD)) {
+        files.retain(|name| name.ends_with(RECORD));
+    }
+    if files.is_empty() {
         return Err(Usage(format!("{name} has no records (*{RECORD}): name a folder or files with results")).into());
     }
-    Ok(records)
+    files.sort();
+    Ok(files.into_iter().map(|file| folder.join(file).to_string_lossy().into_owned()).collect())
 }
 
 /// The exit status.

@@ -263,8 +263,10 @@ fn a_run_that_is_named_twice_is_no_second_round() {
     let run = scratch.run("compare a a/3.punctual.json -- b");
     assert_eq!(status(&run), 64);
     assert!(run.stderr().contains("a/3.punctual.json and a/3.punctual.json are the same run"), "{}", run.stderr());
-    let both = scratch.run("compare a -- a --fail-if worse");
-    assert!(status(&both) == 64 && both.stderr().contains("both sides are the same runs"), "{}", both.stderr());
+    let both = scratch.run("compare a -- b a/3.punctual.json --fail-if worse");
+    let expected = "are the same run, because both started at";
+    assert!(status(&both) == 64 && both.stderr().contains(expected), "{}", both.stderr());
+    assert!(both.stderr().contains(": name it on one side only"), "{}", both.stderr());
 }
 
 /// Files of cyclictest with rows of a histogram: `round` makes each different.
@@ -282,13 +284,51 @@ fn an_imported_run_that_is_named_twice_is_no_second_round() {
     rows(&scratch, "b.txt", 2);
     fs::copy(scratch.path().join("a.txt"), scratch.path().join("copy.txt")).unwrap();
     scratch.run("import a.txt --quiet").expect_status(0);
-    for twice in ["a.txt a.txt", "a.txt ./a.txt", "a.txt copy.txt", "a.txt a.punctual.json"] {
+    let (same_file, equal) = ("they are the same file", "their histograms are equal");
+    for (twice, why) in [
+        ("a.txt a.txt", same_file),
+        ("a.txt ./a.txt", same_file),
+        ("a.txt copy.txt", equal),
+        ("a.txt a.punctual.json", equal),
+    ] {
         let run = scratch.run(&format!("compare b.txt -- {twice} --fail-if worse"));
+        assert_eq!(status(&run), 64, "{twice}: {}", run.stdout());
+        assert!(run.stderr().contains(&format!("are the same run, because {why}")), "{}", run.stderr());
+    }
+    let both = scratch.run("compare a.txt copy.txt");
+    assert!(status(&both) == 64 && both.stderr().contains("because their histograms are equal"), "{}", both.stderr());
+}
+
+#[test]
+fn a_run_in_two_formats_is_one_round() {
+    let scratch = Scratch::new();
+    measured(&scratch, 100);
+    scratch.run("show a/3.punctual.json --export 3.hlog --export 3.hgrm --quiet").expect_status(0);
+    for twice in ["compare b -- a/3.punctual.json 3.hlog", "compare 3.hgrm -- 3.hlog", "compare a -- 3.hgrm"] {
+        let run = scratch.run(twice);
         assert_eq!(status(&run), 64, "{twice}: {}", run.stdout());
         assert!(run.stderr().contains("are the same run, because their histograms are equal"), "{}", run.stderr());
     }
-    let both = scratch.run("compare a.txt copy.txt");
-    assert!(status(&both) == 64 && both.stderr().contains("both sides are the same runs"), "{}", both.stderr());
+}
+
+#[test]
+fn each_file_of_a_folder_without_records_is_a_round() {
+    let scratch = Scratch::new();
+    for (folder, rounds) in [("a", 1..4), ("b", 4..7)] {
+        fs::create_dir(scratch.path().join(folder)).unwrap();
+        rounds.for_each(|round| rows(&scratch, &format!("{folder}/{round}.txt"), round));
+    }
+    let versus = document(&scratch.run("compare a b --json").stdout());
+    assert_eq!((versus.a.records.len(), versus.b.records[0].as_str()), (3, "b/4.txt"));
+    fs::write(scratch.path().join("b/README"), "Nine runs of a board.\n").unwrap();
+    let run = scratch.run("compare a b");
+    assert_eq!(status(&run), 1);
+    assert!(
+        run.stderr().contains("b has no records (*.punctual.json), so each of its files must be a result"),
+        "{}",
+        run.stderr()
+    );
+    assert!(run.stderr().contains("b/README is in no format that punctual reads"), "{}", run.stderr());
 }
 
 #[test]

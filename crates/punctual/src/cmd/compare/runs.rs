@@ -1,0 +1,171 @@
+//! The identity of runs: one that is named twice, also in two formats, would count as two rounds.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::PathBuf,
+};
+
+use record::{ALL_THREADS, Figures, Histogram, Record};
+
+/// Fewer threads without histograms can have equal figures by chance.
+const LEAST_THREADS: usize = 3;
+/// A microsecond, ns: tools print a mean with different digits.
+const US: f64 = 1_000.0;
+
+/// A run in a file.
+#[derive(Debug)]
+pub struct Run {
+    /// The name of its record.
+    pub name: String,
+    path: PathBuf,
+    /// Start and host name; the start is empty if unknown.
+    start: (String, Option<String>),
+    /// True if punctual measured it, so that its start identifies it.
+    is_own: bool,
+    /// A digest of the histogram of each thread, sorted; empty without histograms. A record and its exports, and the formats of
+    /// a tool, have equal ones.
+    histograms: Vec<u64>,
+    /// Number of samples, smallest, largest and mean time of each thread, sorted; empty if a thread lacks one.
+    figures: Vec<[i64; 4]>,
+}
+
+impl Run {
+    /// The run of the record with this name.
+    pub fn of(name: &str, record: &Record) -> Self {
+        let threads: Vec<&Figures> = record
+            .published
+            .iter()
+            .flat_map(|published| &published.figures)
+            .filter(|figures| figures.phase != ALL_THREADS)
+            .collect();
+        let published = threads.iter().filter_map(|figures| figures.histogram.as_ref());
+        let measured = record.series.iter().map(|series| &series.corrected);
+        let mut histograms: Vec<u64> =
+            published.chain(measured).filter(|histogram| !histogram.is_empty()).map(digest).collect();
+        histograms.sort_unstable();
+        let mut figures: Vec<[i64; 4]> = threads.into_iter().map(of_figures).collect::<Option<_>>().unwrap_or_default();
+        figures.sort_unstable();
+        Self {
+            name: name.to_owned(),
+            path: fs::canonicalize(name).unwrap_or_else(|_| PathBuf::from(name)),
+            start: (record.started_at.clone(), record.machine.hostname.clone()),
+            is_own: record.published.is_none(),
+            histograms,
+            figures,
+        }
+    }
+
+    /// Why two runs are the same: `because their histograms are equal`; `None` if they are not.
+    ///
+    /// Measured records are identified by their start, because runs in virtual time have equal histograms.
+    pub fn same(&self, other: &Self) -> Option<String> {
+        let (start, other_start) = (&self.start.0, &other.start.0);
+        if self.is_own && other.is_own {
+            return (self.start == other.start).then(|| format!("because both started at {start}"));
+        }
+        if self.path == other.path {
+            return Some("because they are the same file".to_owned());
+        }
+        // Only a time of a day is one of a run.
+        let is_time = |start: &str| start.contains('T');
+        let started_apart = is_time(start) && is_time(other_start) && start != other_start;
+        let has_histograms = !self.histograms.is_empty() && !other.histograms.is_empty();
+        let why = match has_histograms {
+            true => (self.histograms == other.histograms).then_some("because their histograms are equal"),
+            false => (self.figures.len() >= LEAST_THREADS && self.figures == other.figures)
+                .then_some("because the figures of all their threads are equal"),
+        };
+        why.filter(|_| !started_apart).map(str::to_owned)
+    }
+}
+
+/// A digest of a histogram. Early wake-ups count as 0, as in formats without negative values.
+fn digest(histogram: &Histogram) -> u64 {
+    let mut digest = DefaultHasher::new();
+    let early: u64 = histogram.iter().take_while(|(value_ns, _)| *value_ns <= 0).map(|(_, count)| count).sum();
+    early.hash(&mut digest);
+    histogram.iter().filter(|(value_ns, _)| *value_ns > 0).for_each(|cell| cell.hash(&mut digest));
+    digest.finish()
+}
+
+/// Number of samples, smallest, largest and mean time, in whole us.
+#[expect(clippy::cast_possible_truncation, reason = "a mean is below the largest time, which fits")]
+fn of_figures(figures: &Figures) -> Option<[i64; 4]> {
+    let mean_us = (figures.mean_ns? / US).floor() as i64;
+    Some([i64::try_from(figures.samples?).ok()?, figures.min_ns?, figures.max_ns?, mean_us])
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Published, Series};
+
+    use super::*;
+
+    fn histogram(cells: &[(i64, u64)]) -> Histogram {
+        let mut histogram = Histogram::default();
+        cells.iter().for_each(|&(value_ns, count)| histogram.add(value_ns, count));
+        histogram
+    }
+
+    fn published(started_at: &str, figures: Vec<Figures>) -> Record {
+        let published = Some(Published { figures, ..Published::default() });
+        Record { started_at: started_at.to_owned(), published, ..Record::default() }
+    }
+
+    fn is_same(a: &Record, b: &Record) -> bool {
+        let why = Run::of("a", a).same(&Run::of("b", b));
+        assert_eq!(why.is_some(), Run::of("b", b).same(&Run::of("a", a)).is_some());
+        why.is_some()
+    }
+
+    /// A record has early wake-ups, which its exports have as 0.
+    #[test]
+    fn a_record_and_its_export_are_one_run() {
+        let cells = [histogram(&[(-900, 2), (0, 1), (5_000, 97)]), histogram(&[(7_000, 100)])];
+        let series = cells.iter().map(|corrected| Series { corrected: corrected.clone(), ..Series::default() });
+        let measured =
+            Record { started_at: "2026-11-21T03:00:01Z".to_owned(), series: series.collect(), ..Record::default() };
+        let export = |cells: [Histogram; 2], started_at: &str| {
+            let of = |histogram| Figures { histogram: Some(histogram), ..Figures::default() };
+            let all = Figures { phase: ALL_THREADS.to_owned(), ..of(cells[0].clone()) };
+            published(started_at, [vec![all], cells.map(of).into()].concat())
+        };
+        let folded = [cells[1].clone(), histogram(&[(0, 3), (5_000, 97)])];
+        assert!(is_same(&measured, &export(folded.clone(), "")));
+        assert!(is_same(&export(folded.clone(), ""), &export(cells, "2026-11-21")));
+        assert!(is_same(&measured, &export(folded.clone(), "2026-11-21T03:00:01Z")));
+        assert!(!is_same(&measured, &export(folded.clone(), "2026-11-21T03:10:01Z")), "started at another time");
+        let other = [histogram(&[(7_000, 100)]), histogram(&[(0, 3), (5_000, 96), (6_000, 1)])];
+        assert!(!is_same(&export(folded, ""), &export(other, "")));
+    }
+
+    /// Runs in virtual time repeat exactly.
+    #[test]
+    fn measured_records_with_equal_histograms_are_two_runs() {
+        let of = |started_at: &str| Record {
+            started_at: started_at.to_owned(),
+            series: vec![Series { corrected: histogram(&[(5_000, 9)]), ..Series::default() }],
+            ..Record::default()
+        };
+        assert!(is_same(&of("2026-11-21T03:00:01Z"), &of("2026-11-21T03:00:01Z")));
+        assert!(!is_same(&of("2026-11-21T03:00:01Z"), &of("2026-11-21T03:00:02Z")));
+    }
+
+    #[test]
+    fn figures_of_a_few_threads_can_be_equal_by_chance() {
+        let thread = |max_ns, mean_ns| Figures {
+            samples: Some(10_000),
+            min_ns: Some(2_000),
+            max_ns: Some(max_ns),
+            mean_ns: Some(mean_ns),
+            ..Figures::default()
+        };
+        let of = |threads: i64, more_ns: f64| {
+            published("", (0..threads).map(|number| thread(9_000 + 1_000 * number, 3_000.0 + more_ns)).collect())
+        };
+        assert!(is_same(&of(4, 0.0), &of(4, 210.0)), "one format prints a mean with two digits, another without");
+        assert!(!is_same(&of(2, 0.0), &of(2, 0.0)));
+        assert!(!is_same(&of(4, 0.0), &of(4, 1_000.0)));
+    }
+}
