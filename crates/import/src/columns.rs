@@ -80,7 +80,7 @@ impl Format for Columns {
             }
         };
         let mut cells = Cells::default();
-        let mut last_ns = None;
+        let (mut last_ns, mut falls) = (None, None);
         for (number, line) in rows(text) {
             let wrong = || {
                 Mistake::new(
@@ -91,8 +91,13 @@ impl Format for Columns {
             let (first, second) = pair(line).ok_or_else(wrong)?;
             let (value, count) = if heading.is_count_first { (second, first) } else { (first, second) };
             let value_ns = value.parse().ok().and_then(|value| to_ns(value, unit.ns() as f64)).ok_or_else(wrong)?;
-            if last_ns.is_some_and(|last_ns| value_ns <= last_ns) {
-                return Err(Mistake::new(number, format!("{line:?} is not above the row before it")));
+            if let Some(last_ns) = last_ns {
+                // Only a heading shows that the column with falling values is that of the times.
+                let falls = *falls.get_or_insert(has_heading && value_ns < last_ns);
+                if value_ns == last_ns || falls != (value_ns < last_ns) {
+                    let side = if falls { "below" } else { "above" };
+                    return Err(Mistake::new(number, format!("{line:?} is not {side} the row before it")));
+                }
             }
             last_ns = Some(value_ns);
             cells.add(value_ns, 1, whole(&count).ok_or_else(wrong)?).ok_or_else(wrong)?;
@@ -289,6 +294,10 @@ mod tests {
         ] {
             assert_eq!(read(text), Ok((Some(expected.0), Some(expected.1))), "{text}");
         }
+        let falling = "# count,latency_us\n5,100\n50,20\n500,10\n900,7\n";
+        assert_eq!(read(falling).unwrap().1, Some(1_455));
+        let error = read(&falling.replace("900,7", "900,11")).unwrap_err();
+        assert!(error.ends_with("\"900,11\" is not below the row before it"), "{error}");
         let error = read("# latency_min,count\n1,5\n").unwrap_err();
         assert!(error.starts_with("line 1: its heading names `min`, which is no unit"), "{error}");
         assert!(read("# latency_us,cumulative\n1,5\n").unwrap_err().contains("names cumulative counts"));
