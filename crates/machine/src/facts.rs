@@ -43,7 +43,7 @@ pub fn facts(root: &Root) -> Machine {
         governor: governor(root, &online),
         idle_states: idle_states(root),
         mitigations: mitigations(root),
-        hypervisor: virt::hypervisor(root),
+        hypervisor: virt::hypervisor(root).name,
         emulation: virt::emulation(cmdline.as_deref().unwrap_or_default()),
         container: virt::container(root),
         boot_id: root.read("proc/sys/kernel/random/boot_id"),

@@ -2,7 +2,7 @@
 
 use record::Emulation;
 
-use crate::{Root, Unreadable, cgroup, cpus};
+use crate::{Root, Unreadable, cgroup, cpus, root::is_printable};
 
 /// Strings in the firmware's vendor and product names that identify a hypervisor, each with its name.
 /// On ARM only these and the device tree identify a guest.
@@ -23,39 +23,87 @@ const VENDORS: [(&str, &str); 14] = [
     ("Virtual Machine", "hyperv"),
 ];
 
-/// The hypervisor whose guest this machine is, `none` on bare metal; `None` if the signs cannot be read.
-///
-/// x86 guests have a CPU flag. ARM guests have none, so the device tree and the firmware's names decide.
-pub(crate) fn hypervisor(root: &Root) -> Option<String> {
-    let firmware = firmware(root);
-    let by_name = firmware
-        .as_deref()
-        .and_then(|name| VENDORS.iter().find(|(sign, _)| name.contains(sign)))
-        .map(|&(_, kind)| kind);
-    let flagged = cpu_flag(root);
-    let kind = match flagged {
-        Some(false) => return Some("none".to_owned()),
-        // QEMU may run its CPUs in software or with KVM, so its name does not identify the hypervisor.
-        Some(true) => root
-            .read("sys/hypervisor/type")
-            .or_else(|| by_name.filter(|&kind| kind != "qemu").map(str::to_owned))
-            .or_else(|| by_clock(root))
-            .or_else(|| by_name.map(str::to_owned)),
-        // Cloud providers also sell bare-metal machines under the same vendor name.
-        None if firmware.as_deref().is_some_and(|name| name.contains(".metal")) => return Some("none".to_owned()),
-        None => root
-            .read("sys/hypervisor/type")
-            .or_else(|| by_name.map(str::to_owned))
-            .or_else(|| device_tree_hypervisor(root)),
-    };
-    match (kind, flagged, firmware) {
-        (Some(kind), _, _) if kind == "none" => Some(kind),
-        (Some(kind), _, Some(firmware)) => Some(format!("{kind} ({firmware})")),
-        (Some(kind), _, None) => Some(kind),
-        (None, Some(true), Some(firmware)) => Some(format!("unidentified ({firmware})")),
-        (None, Some(true), None) => Some("unidentified".to_owned()),
-        (None, _, _) => None,
+/// Names among [`VENDORS`] that no firmware of a real machine has. Cloud providers also sell such machines.
+const ONLY_GUESTS: [&str; 5] = ["qemu", "vmware", "virtualbox", "parallels", "bhyve"];
+
+/// The hypervisor whose guest this machine is, and what says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hypervisor {
+    /// Its name, `none` on bare metal; `None` if the signs cannot be read.
+    pub(crate) name: Option<String>,
+    /// The file that decides.
+    pub(crate) path: &'static str,
+    /// The line of it that decides; `None` for the whole file.
+    pub(crate) line: Option<&'static str>,
+}
+
+impl Hypervisor {
+    fn of_file(name: impl Into<String>, path: &'static str) -> Self {
+        Self { name: Some(name.into()), path, line: None }
     }
+
+    fn of_line(name: impl Into<String>, path: &'static str, line: &'static str) -> Self {
+        Self { name: Some(name.into()), path, line: Some(line) }
+    }
+}
+
+const XEN: &str = "sys/hypervisor/type";
+const CPUINFO: &str = "proc/cpuinfo";
+const VENDOR: &str = "sys/class/dmi/id/sys_vendor";
+const PRODUCT: &str = "sys/class/dmi/id/product_name";
+
+/// The hypervisor of this machine.
+///
+/// x86 guests have a CPU flag. Those of other architectures have none, so the firmware's names, the device tree and the
+/// files of the architecture decide.
+pub(crate) fn hypervisor(root: &Root) -> Hypervisor {
+    let firmware = firmware(root);
+    let by_name = by_name(root);
+    let mut found = match cpu_flag(root) {
+        Some(true) => {
+            // QEMU may run its CPUs in software or with KVM, so its name does not identify the hypervisor.
+            let kind = by_type(root)
+                .and_then(|found| found.name)
+                .or_else(|| by_name.filter(|&(kind, _)| kind != "qemu").map(|(kind, _)| kind.to_owned()))
+                .or_else(|| by_kernel(root))
+                .or_else(|| by_name.map(|(kind, _)| kind.to_owned()));
+            let kind = kind.unwrap_or_else(|| "unidentified".to_owned());
+            Hypervisor::of_line(kind, CPUINFO, "flags: ... hypervisor ...")
+        }
+        // Xen hides the flag from its paravirtualized guests, and settings of other hypervisors hide it, too.
+        Some(false) => by_type(root)
+            .or_else(|| by_name.filter(|(kind, _)| ONLY_GUESTS.contains(kind)).map(of_name))
+            .unwrap_or_else(|| Hypervisor::of_line("none", CPUINFO, "flags without hypervisor")),
+        None if firmware.as_deref().is_some_and(|name| name.contains(".metal")) => {
+            return Hypervisor::of_file("none", PRODUCT);
+        }
+        None => by_type(root)
+            .or_else(|| by_name.map(of_name))
+            .or_else(|| by_mainframe(root))
+            .or_else(|| by_device_tree(root))
+            .unwrap_or(Hypervisor { name: None, path: VENDOR, line: None }),
+    };
+    if let (Some(name), Some(firmware)) = (found.name.as_mut().filter(|name| *name != "none"), firmware) {
+        *name += &format!(" ({firmware})");
+    }
+    found
+}
+
+fn of_name((kind, path): (&'static str, &'static str)) -> Hypervisor {
+    Hypervisor::of_file(kind, path)
+}
+
+/// The hypervisor that the firmware names, and the file with the name.
+fn by_name(root: &Root) -> Option<(&'static str, &'static str)> {
+    let names = [VENDOR, PRODUCT].map(|path| (path, root.text_if(path, is_printable).unwrap_or_default()));
+    let file = |sign: &str| names.iter().find(|(_, name)| name.contains(sign)).map(|(path, _)| *path);
+    VENDORS.iter().find_map(|(sign, kind)| Some((*kind, file(sign)?)))
+}
+
+/// The hypervisor that the kernel names, which is Xen, also for the machine that manages the guests (`dom0`).
+fn by_type(root: &Root) -> Option<Hypervisor> {
+    let kind = root.text_if(XEN, |kind| kind == "xen").ok()?;
+    Some(Hypervisor::of_file(kind, XEN))
 }
 
 /// True if KVM offers this guest a clock of stolen time, according to the instruction CPUID (Linux,
@@ -111,38 +159,98 @@ fn cpu_flag(root: &Root) -> Option<bool> {
     Some(flags.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
-/// The hypervisor that a paravirtual clock names.
-fn by_clock(root: &Root) -> Option<String> {
-    let clocks = root.read("sys/devices/system/clocksource/clocksource0/available_clocksource")?;
+/// The hypervisor that a paravirtual clock or the name of the kernel identifies.
+fn by_kernel(root: &Root) -> Option<String> {
+    let clocks = root.read("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
     let kind = clocks.split_whitespace().find_map(|clock| match clock {
         "kvm-clock" => Some("kvm"),
         "xen" => Some("xen"),
         _ if clock.starts_with("hyperv") => Some("hyperv"),
         _ => None,
     });
-    kind.map(str::to_owned)
+    // The kernel of the Windows Subsystem for Linux.
+    let is_wsl = || root.read("proc/sys/kernel/osrelease").is_some_and(|release| is_of_wsl(&release));
+    kind.or_else(|| is_wsl().then_some("hyperv")).map(str::to_owned)
 }
 
-/// The hypervisor according to the device tree. A guest has a hypervisor node, QEMU's machine or firmware interface, or
-/// calls its firmware through the hypervisor (`hvc`). Any other device tree belongs to a board.
-fn device_tree_hypervisor(root: &Root) -> Option<String> {
-    const TREE: &str = "proc/device-tree";
-    let kind = if let Some(compatible) = root.read(&format!("{TREE}/hypervisor/compatible")) {
-        match compatible.as_str() {
-            name if name.contains("xen") => "xen",
-            name if name.contains("kvm") => "kvm",
-            _ => "unidentified",
+/// True for the release of a kernel of the Windows Subsystem for Linux, version 2: `6.6.87.2-microsoft-standard-WSL2`.
+pub(crate) fn is_of_wsl(release: &str) -> bool {
+    release.contains("microsoft-standard")
+}
+
+/// The hypervisor of an IBM Z machine, which always runs in a partition (arch/s390/kernel/sysinfo.c).
+fn by_mainframe(root: &Root) -> Option<Hypervisor> {
+    const SYSINFO: &str = "proc/sysinfo";
+    let text = root.read(SYSINFO)?;
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix(':'));
+    match value("VM00 Control Program") {
+        Some(program) if program.contains("z/VM") => {
+            Some(Hypervisor::of_line("zvm", SYSINFO, "VM00 Control Program: z/VM"))
         }
-    } else if root.read(&format!("{TREE}/compatible"))?.contains("linux,dummy-virt")
-        || root.list(TREE).iter().any(|node| node.starts_with("fw-cfg"))
-    {
-        "qemu"
-    } else if psci_method(root).as_deref() == Ok("hvc") {
-        "unidentified"
-    } else {
-        "none"
-    };
-    Some(kind.to_owned())
+        Some(program) if program.contains("KVM") => {
+            Some(Hypervisor::of_line("kvm", SYSINFO, "VM00 Control Program: KVM"))
+        }
+        Some(_) => Some(Hypervisor::of_line("unidentified", SYSINFO, "VM00 Control Program")),
+        None => value("LPAR Number").map(|_| Hypervisor::of_line("pr/sm", SYSINFO, "LPAR Number")),
+    }
+}
+
+/// The hypervisor according to the device tree. A guest has a hypervisor node, devices or names that no board has, or calls
+/// its firmware through the hypervisor (`hvc`). Any other device tree belongs to a board.
+fn by_device_tree(root: &Root) -> Option<Hypervisor> {
+    const TREE: &str = "proc/device-tree";
+    const NODE: &str = "proc/device-tree/hypervisor/compatible";
+    const COMPATIBLE: &str = "proc/device-tree/compatible";
+    const MODEL: &str = "proc/device-tree/model";
+    const PARTITION: &str = "proc/device-tree/ibm,partition-name";
+    /// Machines of QEMU and of kvmtool, and cells of Jailhouse.
+    const MACHINES: [(&str, &str); 4] = [
+        ("linux,dummy-virt", "qemu"),
+        ("riscv-virtio", "qemu"),
+        ("qemu,pseries", "qemu"),
+        ("jailhouse-cell", "jailhouse"),
+    ];
+    if let Some(compatible) = root.read(NODE) {
+        let kinds = ["xen", "kvm", "vmware"];
+        return Some(Hypervisor::of_file(
+            kinds.into_iter().find(|kind| compatible.contains(kind)).unwrap_or("unidentified"),
+            NODE,
+        ));
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '\0' || ",-_.+".contains(c);
+    let compatible = root.text_if(COMPATIBLE, |names| !names.is_empty() && names.chars().all(is_name)).ok();
+    let names = compatible.as_deref().unwrap_or_default();
+    if let Some((_, kind)) = MACHINES.iter().find(|(name, _)| names.contains(name)) {
+        return Some(Hypervisor::of_file(*kind, COMPATIBLE));
+    }
+    if root.text_if(MODEL, is_printable).is_ok_and(|model| model.contains("qemu")) {
+        return Some(Hypervisor::of_file("qemu", MODEL));
+    }
+    let nodes = root.list(TREE);
+    let has_node = |name: &str| nodes.iter().any(|node| node.starts_with(name));
+    if has_node("fw-cfg") {
+        return Some(Hypervisor::of_line("qemu", TREE, "fw-cfg"));
+    }
+    if has_node("virtio_mmio@") {
+        return Some(Hypervisor::of_line("unidentified", TREE, "virtio_mmio"));
+    }
+    // Linux on this platform always runs in a partition or a guest; on the machine itself it is called PowerNV.
+    if root.exists(PARTITION) {
+        return Some(Hypervisor::of_file("powervm", PARTITION));
+    }
+    if cpus::cpuinfo(root).is_ok_and(|text| text.lines().any(is_pseries)) {
+        return Some(Hypervisor::of_line("unidentified", CPUINFO, "platform: pSeries"));
+    }
+    match psci_method(root) {
+        Ok(method) if method == "hvc" => Some(Hypervisor::of_file("unidentified", PSCI_METHOD)),
+        Ok(_) => Some(Hypervisor::of_file("none", PSCI_METHOD)),
+        Err(_) => compatible.map(|_| Hypervisor::of_file("none", NODE)),
+    }
+}
+
+/// True for the line of the platform of virtual IBM Power machines: `platform : pSeries`.
+fn is_pseries(line: &str) -> bool {
+    line.split_once(':').is_some_and(|(key, value)| key.trim() == "platform" && value.trim() == "pSeries")
 }
 
 /// The instruction by which the kernel of an ARM machine calls its firmware: `hvc` or `smc`.
@@ -273,7 +381,7 @@ mod tests {
     }
 
     fn hypervisor_of(files: &[(&str, &str)]) -> Option<String> {
-        hypervisor(&machine(files).1)
+        hypervisor(&machine(files).1).name
     }
 
     #[test]
@@ -311,6 +419,54 @@ mod tests {
         assert_eq!(hypervisor_of(&product("c6g.metal")).as_deref(), Some("none"));
         assert_eq!(hypervisor_of(&product("c6g.large")).as_deref(), Some("kvm (Amazon EC2 c6g.large)"));
         assert_eq!(hypervisor_of(&[("sys/class/dmi/id/sys_vendor", "Acme")]), None);
+    }
+
+    /// The file that is named as evidence is the one that decides.
+    #[test]
+    fn detects_guests_of_other_architectures_by_their_own_files() {
+        const MODEL: &str = "proc/device-tree/model";
+        const COMPATIBLE: &str = "proc/device-tree/compatible";
+        const PARTITION: &str = "proc/device-tree/ibm,partition-name";
+        let power = ("proc/cpuinfo", "processor\t: 0\nplatform\t: pSeries\nmachine\t\t: CHRP IBM,9009-42A\n");
+        let mainframe = |line| [("proc/cpuinfo", "vendor_id       : IBM/S390\n"), ("proc/sysinfo", line)];
+        let board = (COMPATIBLE, "acme,board\0");
+        for (files, kind, path) in [
+            (vec![(COMPATIBLE, "riscv-virtio\0"), (MODEL, "riscv-virtio,qemu\0")], "qemu", COMPATIBLE),
+            (vec![board, (MODEL, "riscv-virtio,qemu\0")], "qemu", MODEL),
+            (vec![(COMPATIBLE, "qemu,pseries\0"), power], "qemu", COMPATIBLE),
+            (vec![(COMPATIBLE, "IBM,9009-42A\0"), (PARTITION, "lp1\0"), power], "powervm", PARTITION),
+            (vec![(COMPATIBLE, "IBM,9009-42A\0"), power], "unidentified", CPUINFO),
+            (vec![(COMPATIBLE, "jailhouse-cell\0"), (MODEL, "Jailhouse cell on ARM\0")], "jailhouse", COMPATIBLE),
+            (vec![(COMPATIBLE, "linux,dummy-virt\0")], "qemu", COMPATIBLE),
+            (
+                vec![board, ("proc/device-tree/virtio_mmio@a000000/compatible", "virtio,mmio\0")],
+                "unidentified",
+                "proc/device-tree",
+            ),
+            (vec![board], "none", "proc/device-tree/hypervisor/compatible"),
+            (vec![("sys/class/dmi/id/product_name", "Virtual Machine\n")], "hyperv (Virtual Machine)", PRODUCT),
+            (mainframe("LPAR Number:          4\nVM00 Control Program: z/VM    7.2.0\n").into(), "zvm", "proc/sysinfo"),
+            (mainframe("VM00 Control Program: KVM/Linux\n").into(), "kvm", "proc/sysinfo"),
+            (mainframe("LPAR Number:          4\n").into(), "pr/sm", "proc/sysinfo"),
+        ] {
+            let found = hypervisor(&machine(&files).1);
+            assert_eq!((found.name.as_deref(), found.path), (Some(kind), path), "{files:?}");
+        }
+    }
+
+    #[test]
+    fn a_guest_of_x86_can_lack_the_cpu_flag() {
+        let bare = ("proc/cpuinfo", "flags\t\t: fpu lahf_lm\n");
+        let vendor = |name| ("sys/class/dmi/id/sys_vendor", name);
+        assert_eq!(hypervisor_of(&[bare, (XEN, "xen\n")]).as_deref(), Some("xen"));
+        assert_eq!(hypervisor_of(&[bare, vendor("QEMU\n")]).as_deref(), Some("qemu (QEMU)"));
+        // A cloud provider and a maker of remote consoles name real machines, too.
+        for name in ["Amazon EC2", "KVM Switches Inc."] {
+            assert_eq!(hypervisor_of(&[bare, vendor(name)]).as_deref(), Some("none"), "{name}");
+        }
+        let guest = ("proc/cpuinfo", "flags\t\t: fpu hypervisor\n");
+        let wsl = ("proc/sys/kernel/osrelease", "6.6.87.2-microsoft-standard-WSL2\n");
+        assert_eq!(hypervisor_of(&[guest, wsl]).as_deref(), Some("hyperv"));
     }
 
     #[test]

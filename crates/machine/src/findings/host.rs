@@ -5,7 +5,10 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn};
-use crate::{PUNCTUAL, Unreadable, cpus, virt};
+use crate::{
+    PUNCTUAL, cpus,
+    virt::{self, Hypervisor},
+};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -37,29 +40,37 @@ fn hypervisor(context: &CheckContext) -> Finding {
             "The host can take the CPU away at any time, for milliseconds, and the guest cannot prevent it.",
             format!(
                 "measure on the hardware itself, or on the host pin each virtual CPU to a CPU of its own{}",
-                vcpupin(kind)
+                pinning(context, kind)
             ),
         ),
     }
 }
 
-/// The command that pins virtual CPUs, in brackets, for hypervisors that libvirt manages; else nothing.
-fn vcpupin(kind: &str) -> &'static str {
-    let is_managed = ["kvm", "qemu", "xen", "unidentified"].iter().any(|managed| kind.starts_with(managed));
-    if is_managed { " (vcpupin of virsh)" } else { "" }
+/// How the host gives a virtual CPU a CPU of its own, in brackets; nothing where the hypervisor is not known to offer it.
+///
+/// Sources: virsh(1); xl(1) and the command line of Xen; VMware, Deploying Extremely Latency-Sensitive Applications in
+/// vSphere; Microsoft, Managing Hyper-V hypervisor scheduler types; IBM, z/VM CP Commands, `DEDICATE`.
+fn pinning(context: &CheckContext, kind: &str) -> &'static str {
+    let is_dom0 = || context.root.read("proc/xen/capabilities").is_some_and(|all| all.contains("control_d"));
+    match kind.split(' ').next().unwrap_or_default() {
+        "xen" if is_dom0() => " (dom0_vcpus_pin on the command line of Xen)",
+        "xen" => " (xl vcpu-pin, or vcpupin of virsh)",
+        "kvm" | "qemu" | "unidentified" => " (vcpupin of virsh)",
+        "vmware" => " (latency sensitivity high, with all CPU and memory reserved)",
+        "hyperv" if virt::is_of_wsl(context.machine.kernel.as_deref().unwrap_or_default()) => {
+            " (not possible for the Windows Subsystem for Linux)"
+        }
+        "hyperv" => " (CPU groups of Hyper-V, or reserve its time: Set-VMProcessor -Reserve 100)",
+        "powervm" | "pr/sm" => " (dedicated processors in the profile of the partition)",
+        "zvm" => " (DEDICATE in the directory of z/VM)",
+        _ => "",
+    }
 }
 
+/// The file that shows if this machine is a guest, with its content.
 pub(super) fn hypervisor_evidence(context: &CheckContext) -> String {
-    let flags = cpus::cpuinfo(context.root).unwrap_or_default();
-    match flags.lines().find(|line| line.starts_with("flags")) {
-        Some(flags) if flags.split_whitespace().any(|flag| flag == "hypervisor") => {
-            "/proc/cpuinfo = flags: ... hypervisor ...".to_owned()
-        }
-        Some(_) => "/proc/cpuinfo = flags without hypervisor".to_owned(),
-        None if virt::psci_method(context.root) != Err(Unreadable::Absent) => context.evidence(virt::PSCI_METHOD),
-        None if context.root.exists("proc/device-tree") => context.evidence("proc/device-tree/hypervisor/compatible"),
-        None => context.evidence("sys/class/dmi/id/sys_vendor"),
-    }
+    let Hypervisor { path, line, .. } = virt::hypervisor(context.root);
+    line.map_or_else(|| context.evidence(path), |line| evidence(path, line))
 }
 
 /// Share of stolen time since boot above which the host is busy.
@@ -126,7 +137,7 @@ fn steal(context: &CheckContext) -> Finding {
         "A virtual CPU stands still meanwhile, mostly for milliseconds at a time.",
         format!(
             "give each virtual CPU a CPU of its own on the host{}, or choose an instance with dedicated CPUs",
-            vcpupin(kind)
+            pinning(context, kind)
         ),
     )
 }

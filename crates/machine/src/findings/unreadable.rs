@@ -28,6 +28,8 @@ fn is_valid(path: &str, how: How) -> bool {
         _ if path == "sys/kernel/realtime" => true,
         // The lists of siblings decide.
         _ if path.ends_with("/smt/active") => true,
+        // The firmware chose these names, or left them empty.
+        How::Empty | How::Garbage if is_one_of(&["/id/sys_vendor", "/id/product_name"]) => true,
         // A kernel that never mounted control groups writes no line, nor does one for a group without controllers.
         How::Empty => is_one_of(&["/config.txt", "/product", "proc/self/cgroup", "/cgroup.controllers"]),
         How::Binary => is_one_of(&["/product", "/comm", "/name"]),

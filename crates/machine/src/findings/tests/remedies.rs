@@ -265,7 +265,11 @@ fn reasons_and_remedies_are_those_of_the_case() {
         found(&[cpuinfo, ("sys/class/dmi/id/sys_vendor", vendor)], "machine.hypervisor").remedy
     };
     assert!(guest("QEMU").ends_with(" (vcpupin of virsh)"));
-    assert!(guest("VMware, Inc.").ends_with(" to a CPU of its own"));
+    assert!(guest("VMware, Inc.").ends_with(" (latency sensitivity high, with all CPU and memory reserved)"));
+    assert!(guest("Xen").ends_with(" (xl vcpu-pin, or vcpupin of virsh)"));
+    assert!(guest("innotek GmbH").ends_with(" to a CPU of its own"), "VirtualBox has no such setting");
+    let own = [("sys/hypervisor/type", "xen"), ("proc/xen/capabilities", "control_d\n")];
+    assert!(found(&own, "machine.hypervisor").remedy.ends_with(" (dom0_vcpus_pin on the command line of Xen)"));
     let timers = |tickless| {
         let files = [("sys/devices/system/cpu/nohz_full", tickless), ("proc/sys/kernel/timer_migration", "1")];
         found(&files, "kernel.timer_migration").title
