@@ -127,7 +127,12 @@ pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -
         let Some(cmdline) = cmdline else { return found(DYNAMIC, uname()) };
         // x86 and arm64 kernels from 7.0 on have two modes less, and ignore their arguments (commit f2fa6cc736ef).
         let has_all = release.as_deref().and_then(version).is_none_or(|version| version < (7, 0));
-        let is_mode = |mode: &&str| ARGUMENTS.contains(mode) && (has_all || !matches!(*mode, "none" | "voluntary"));
+        let has_lazy = has_lazy_mode(release.as_deref(), config.as_ref());
+        let is_mode = |mode: &&str| match *mode {
+            "none" | "voluntary" => has_all,
+            "lazy" => has_lazy,
+            mode => mode == "full",
+        };
         let words = cmdline.split_whitespace();
         let mut modes = words.filter_map(|word| word.strip_prefix("preempt=")).filter(is_mode);
         // The last argument takes effect.
@@ -149,6 +154,15 @@ pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -
         }
         _ if words.contains(&"PREEMPT") => found("full", uname()),
         _ => found("none or voluntary", uname()),
+    }
+}
+
+/// True if a dynamic kernel takes the argument `preempt=lazy`: mainline from 6.13 on, where the architecture has that mode
+/// (`sched_dynamic_mode` in kernel/sched/core.c), and earlier ones with a patch. Others keep their default mode.
+fn has_lazy_mode(release: Option<&str>, config: Option<&Config>) -> bool {
+    match config {
+        Some(config) => config.has("ARCH_HAS_PREEMPT_LAZY") || config.has("PREEMPT_LAZY"),
+        None => release.and_then(version).is_some_and(|version| version >= (6, 13)),
     }
 }
 
@@ -375,9 +389,6 @@ pub fn has_fair_server(release: &str) -> bool {
     version(release) >= Some((6, 12))
 }
 
-/// The values of the boot argument `preempt=`.
-const ARGUMENTS: [&str; 4] = ["none", "voluntary", "lazy", "full"];
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -515,10 +526,16 @@ mod tests {
         assert_eq!(model(&[debug, config], DYNAMIC_BUILD, "preempt=full"), "voluntary");
         assert_eq!(model(&[config], DYNAMIC_BUILD, "quiet preempt=lazy preempt=full"), "full");
         assert_eq!(model(&[config], DYNAMIC_BUILD, "preempt=nonsense"), "none");
+        assert_eq!(model(&[config], DYNAMIC_BUILD, "preempt=lazy"), "none", "built without that mode");
+        let lazy =
+            ("proc/config.gz", "CONFIG_PREEMPT_NONE=y\nCONFIG_ARCH_HAS_PREEMPT_LAZY=y\nCONFIG_PREEMPT_DYNAMIC=y\n");
+        assert_eq!(model(&[lazy], DYNAMIC_BUILD, "preempt=lazy"), "lazy");
         assert_eq!(model(&[], DYNAMIC_BUILD, "quiet"), DYNAMIC);
         for (release, argument, expected) in [
             ("6.19.3", "preempt=none", "none"),
             ("7.0.0", "preempt=none", DYNAMIC),
+            ("6.12.0", "preempt=full preempt=lazy", "full"),
+            ("6.13.0", "preempt=full preempt=lazy", "lazy"),
             ("7.1.2", "preempt=lazy preempt=voluntary", "lazy"),
             ("7.1.2", "preempt=full", "full"),
         ] {
