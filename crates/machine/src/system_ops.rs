@@ -94,9 +94,13 @@ impl SystemOps for Root {
             options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
         }
         let mut file = options.open(self.for_writing(path)?)?;
-        file.write_all(text.as_bytes())?;
-        // The file of a recorded machine must not be empty for a moment, as no file of the kernel is.
-        if self.is_system() { Ok(()) } else { file.set_len(text.len() as u64) }
+        if self.is_system() {
+            return file.write_all(text.as_bytes());
+        }
+        // Like a file of the kernel, that of a recorded machine always has one value: neither none, nor a mixture of both if
+        // this process is killed before it shortens the file.
+        file.write_all(in_place_of(file.metadata()?.len(), text).as_bytes())?;
+        file.set_len(text.len() as u64)
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
@@ -171,5 +175,29 @@ impl SystemOps for Root {
 
     fn set_nic_parameter(&self, interface: &str, parameter: Parameter, value: Value) -> io::Result<()> {
         if self.is_system() { parameter.write(interface, value) } else { Err(recorded("network cards")) }
+    }
+}
+
+/// The text to write over a file of this many bytes: blank lines replace the rest of its text, so that one write leaves
+/// nothing of the old value.
+fn in_place_of(bytes: u64, text: &str) -> String {
+    let rest = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(text.len());
+    text.to_owned() + &"\n".repeat(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_value_leaves_nothing_behind() {
+        for (old, new) in [("performance\n", "powersave"), ("1", "950000"), ("", "on"), ("on", "")] {
+            let written = in_place_of(old.len() as u64, new);
+            assert!(written.trim() == new && written.len() >= old.len(), "{old:?}: {written:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("governor"), "performance\n").unwrap();
+        SystemOps::write(&Root::at(folder.path()), "governor", "powersave").unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("governor")).unwrap(), "powersave");
     }
 }
