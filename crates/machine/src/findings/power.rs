@@ -38,6 +38,34 @@ struct Device {
     path: String,
     name: String,
     control: String,
+    /// The file with its delay, and the delay, ms, if it is negative: the kernel then never suspends the device
+    /// (Documentation/power/runtime_pm.rst).
+    endless_delay: Option<(String, i64)>,
+}
+
+impl Device {
+    /// The device in this folder; `None` if it has no power saving.
+    fn read(root: &Root, folder: &str, name: String) -> Option<Self> {
+        let path = format!("{folder}/power/control");
+        let control = root.read(&path)?;
+        let delay = format!("{folder}/power/autosuspend_delay_ms");
+        // Without power saving, the delay does not count, and drivers without a delay have no readable file.
+        let delay_ms = || root.number::<i64>(&delay).filter(|delay_ms| *delay_ms < 0);
+        let endless_delay = if control == "auto" { delay_ms().map(|delay_ms| (delay.clone(), delay_ms)) } else { None };
+        Some(Self { path, name, control, endless_delay })
+    }
+
+    fn may_sleep(&self) -> bool {
+        self.control == "auto" && self.endless_delay.is_none()
+    }
+
+    fn evidence(&self) -> String {
+        let control = evidence(&self.path, &self.control);
+        match &self.endless_delay {
+            Some((path, delay_ms)) => format!("{control}, {}", evidence(path, &delay_ms.to_string())),
+            None => control,
+        }
+    }
 }
 
 /// Devices that may be suspended, or the finding that there is none.
@@ -51,9 +79,9 @@ fn suspending(id: &str, context: &CheckContext, devices: &[Device], what: &str, 
     if let Some(odd) = devices.iter().find(|device| !matches!(device.control.as_str(), "on" | "auto")) {
         return unknown(id, format!("power saving of {} not understood", odd.name), evidence(&odd.path, &odd.control));
     }
-    let sleeping: Vec<&Device> = devices.iter().filter(|device| device.control == "auto").collect();
+    let sleeping: Vec<&Device> = devices.iter().filter(|device| device.may_sleep()).collect();
     let Some(device) = sleeping.first() else {
-        return ok(id, format!("no {what} is suspended while idle"), evidence(&first.path, &first.control));
+        return ok(id, format!("no {what} is suspended while idle"), first.evidence());
     };
     let names: Vec<&str> = sleeping.iter().map(|device| device.name.as_str()).collect();
     let title = match names.as_slice() {
@@ -79,16 +107,18 @@ fn pci_controllers(root: &Root) -> Vec<Device> {
         let is_class = |class: &str| class.strip_prefix("0x").is_some_and(|hex| u32::from_str_radix(hex, 16).is_ok());
         let class = root.text_if(&format!("{PCI}/{name}/class"), is_class).ok()?;
         let (_, kind) = PCI_KINDS.iter().find(|(code, _)| class.starts_with(code))?;
-        let path = format!("{PCI}/{name}/power/control");
-        let control = root.read(&path)?;
-        Some(Device { path, name: format!("{kind} {name}"), control })
+        Device::read(root, &format!("{PCI}/{name}"), format!("{kind} {name}"))
     };
     root.list(PCI).into_iter().filter_map(device).collect()
 }
 
-/// The files `power/control` of the controllers that may be suspended while idle.
+/// The files `power/control` of the controllers, except for those that are never suspended because of their delay.
 pub(crate) fn pci_devices(root: &Root) -> Vec<String> {
-    pci_controllers(root).into_iter().map(|device| device.path).collect()
+    paths(pci_controllers(root))
+}
+
+fn paths(devices: Vec<Device>) -> Vec<String> {
+    devices.into_iter().filter(|device| device.endless_delay.is_none()).map(|device| device.path).collect()
 }
 
 fn usb(context: &CheckContext) -> Finding {
@@ -109,17 +139,15 @@ fn peripherals(root: &Root) -> Vec<Device> {
         if class == HUB {
             return None;
         }
-        let path = format!("{USB}/{name}/power/control");
-        let control = root.read(&path)?;
-        let name = read("product").filter(|product| !product.is_empty()).unwrap_or(name);
-        Some(Device { path, name, control })
+        let product = read("product").filter(|product| !product.is_empty());
+        Device::read(root, &format!("{USB}/{name}"), product.unwrap_or_else(|| name.clone()))
     };
     root.list(USB).into_iter().filter_map(device).collect()
 }
 
-/// The files `power/control` of the USB devices that may be suspended while idle.
+/// The files `power/control` of the USB devices, except for those that are never suspended because of their delay.
 pub(crate) fn usb_devices(root: &Root) -> Vec<String> {
-    peripherals(root).into_iter().map(|device| device.path).collect()
+    paths(peripherals(root))
 }
 
 /// The policy of power saving of PCI Express links.

@@ -481,3 +481,24 @@ fn strings_of_the_device_tree_are_words() {
     let read = "/proc/device-tree/hypervisor/compatible = xen,xen-4.17 xen,xen";
     assert_eq!(finding(&root, "machine.hypervisor").evidence, read);
 }
+
+/// A negative delay keeps a device awake, whatever `power/control` allows.
+#[test]
+fn a_device_with_an_endless_delay_is_never_suspended() {
+    for (id, folder, class) in [
+        ("power.usb", "sys/bus/usb/devices/1-1", ("bDeviceClass", "00")),
+        ("power.pci", "sys/bus/pci/devices/0000:00:1f.3", ("class", "0x040300")),
+    ] {
+        let file = |name: &str| format!("{folder}/{name}");
+        let (_folder, root) = machine(&[(&file(class.0), class.1), (&file("power/control"), "auto")]);
+        let judged = |delay: &str| {
+            put(&root, &file("power/autosuspend_delay_ms"), delay);
+            let is_planned =
+                tune::plan(&root, &Need::default()).unwrap().changes.iter().any(|setting| setting.id == id);
+            let Finding { state, evidence, .. } = finding(&root, id);
+            (state, evidence.contains("power/autosuspend_delay_ms = "), is_planned)
+        };
+        assert_eq!(judged("2000"), (FindingState::Warn, false, true), "{id}");
+        assert_eq!(judged("-1000"), (FindingState::Ok, true, false), "{id}");
+    }
+}
