@@ -249,14 +249,20 @@ pub(crate) fn idle_states_of(root: &Root, cpu: u32) -> Vec<IdleState> {
         .collect()
 }
 
-/// The enabled idle states within the latency limit of a CPU, with their numbers. The kernel always allows the first state.
-pub(crate) fn usable_idle_states(root: &Root, cpu: u32) -> impl Iterator<Item = (usize, IdleState)> {
-    let limit_us = match root.word(&latency_limit(cpu)).as_deref() {
+/// The enabled idle states within the latency limit of a CPU and that of programs, us, with their numbers. The kernel always
+/// allows the first state.
+pub(crate) fn usable_idle_states(
+    root: &Root,
+    cpu: u32,
+    programs_us: Option<u64>,
+) -> impl Iterator<Item = (usize, IdleState)> {
+    let own_us = match root.word(&latency_limit(cpu)).as_deref() {
         Ok("n/a") => Some(0),
         // 0 is no limit.
         Ok(_) => root.number::<u64>(&latency_limit(cpu)).filter(|us| *us > 0),
         Err(_) => None,
     };
+    let limit_us = own_us.into_iter().chain(programs_us).min();
     let is_allowed = move |number: usize, state: &IdleState| {
         number == 0 || limit_us.is_none_or(|limit_us| state.exit_us <= limit_us)
     };

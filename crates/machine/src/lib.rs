@@ -55,6 +55,7 @@ mod irqbalance;
 mod kernel;
 mod netns;
 mod own_rights;
+mod program_limit;
 mod root;
 mod run_groups;
 mod system_ops;

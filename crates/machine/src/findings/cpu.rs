@@ -8,11 +8,11 @@ use super::host::hypervisor_evidence;
 use super::{
     Check, CheckContext, Explain, evidence, fail, latency_request, not_applicable, ok, unknown, warn, without,
 };
-use crate::facts::usable_idle_states;
+use crate::facts::{IdleState, usable_idle_states};
 use crate::{
     CpuList, PUNCTUAL, Unreadable,
     cpus::{self, Ceiling, Turbo},
-    topology,
+    program_limit, topology,
 };
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -204,11 +204,17 @@ fn idle_states(context: &CheckContext) -> Finding {
         return finding;
     }
     let judged = context.realtime_cpus();
-    let deepest = judged
-        .iter()
-        .flat_map(|cpu| usable_idle_states(context.root, cpu).map(move |(number, state)| (state, cpu, number)))
-        // Keeps the first of equals, so that the evidence names the lowest CPU.
-        .reduce(|deepest, next| if next.0.exit_us > deepest.0.exit_us { next } else { deepest });
+    let deepest_within = |programs_us: Option<u64>| {
+        judged
+            .iter()
+            .flat_map(|cpu| {
+                let usable = usable_idle_states(context.root, cpu, programs_us);
+                usable.map(move |(number, state)| (state, cpu, number))
+            })
+            // Keeps the first of equals, so that the evidence names the lowest CPU.
+            .reduce(|deepest, next| if next.0.exit_us > deepest.0.exit_us { next } else { deepest })
+    };
+    let deepest = deepest_within(None);
     if context.is_guest() {
         let own = context.machine.idle_states.as_deref().unwrap_or("no states");
         let title = format!("idle states of the host not visible from this guest (the guest has: {own})");
@@ -228,24 +234,47 @@ fn idle_states(context: &CheckContext) -> Finding {
             Err(why) => unknown(ID, "idle states not readable", without(&path, why)),
         };
     };
-    let read = evidence(&format!("{CPU}/cpu{cpu}/cpuidle/state{number}/latency"), &state.exit_us.to_string());
-    let title =
-        format!("deepest idle state {}{} takes {} us to leave", state.name, context.on_realtime_cpus(), state.exit_us);
+    let read_of = |state: &IdleState, cpu: u32, number: usize| {
+        evidence(&format!("{CPU}/cpu{cpu}/cpuidle/state{number}/latency"), &state.exit_us.to_string())
+    };
+    let title_of = |state: &IdleState| {
+        format!("deepest idle state {}{} takes {} us to leave", state.name, context.on_realtime_cpus(), state.exit_us)
+    };
+    let (title, read) = (title_of(&state), read_of(&state, cpu, number));
     let limit_ns = context.limit_ns.map_or(IDLE_EXIT_LIMIT_NS, |limit_ns| limit_ns / 10);
     if state.exit_us.saturating_mul(1000) <= limit_ns {
         return ok(ID, title, read);
     }
+    // Only a limit of programs could make these states harmless.
+    let mut why = "A sleeping CPU must wake before it can handle its timer, which adds to the latency.".to_owned();
+    match program_limit::limit_us(context.root) {
+        Ok(None) => {}
+        Ok(Some(limit_us)) => {
+            let within =
+                deepest_within(Some(limit_us)).filter(|(state, ..)| state.exit_us.saturating_mul(1000) <= limit_ns);
+            if let Some((state, cpu, number)) = within {
+                let limit = evidence(program_limit::DEVICE, &format!("{limit_us} us"));
+                return ok(ID, title_of(&state), format!("{}, {limit}", read_of(&state, cpu, number)));
+            }
+        }
+        Err(Unreadable::Forbidden) => {
+            why += &format!(" A limit of programs (/{}) can prevent it; only root may read it.", program_limit::DEVICE);
+        }
+        Err(reason) => {
+            return unknown(ID, "latency limits of programs not readable", without(program_limit::DEVICE, reason));
+        }
+    }
     // Without all states, idle CPUs would poll: hot, and slower for their siblings.
     let slow: BTreeSet<usize> = judged
         .iter()
-        .flat_map(|cpu| usable_idle_states(context.root, cpu))
+        .flat_map(|cpu| usable_idle_states(context.root, cpu, None))
         .filter(|(_, state)| state.exit_us.saturating_mul(1000) > limit_ns)
         .map(|(number, _)| number)
         .collect();
     let files = slow.iter().map(|number| context.realtime_files(&format!("cpuidle/state{number}/disable")));
     warn(ID, title, read)
         .because(
-            "A sleeping CPU must wake before it can handle its timer, which adds to the latency.",
+            why,
             format!(
                 "punctual measure timer --hold-cpu-awake, or until the next boot: echo 1 | sudo tee {}",
                 files.collect::<Vec<_>>().join(" ")

@@ -3,13 +3,14 @@
 use record::Finding;
 
 use super::{CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
-use crate::{CpuList, Root, Unreadable, facts::latency_limit, journal::Setter, tasks};
+use crate::{
+    CpuList, Unreadable,
+    facts::latency_limit,
+    journal::Setter,
+    program_limit::{self, DEVICE, Holder},
+};
 
 pub(super) const ID: &str = "cpu.latency_request";
-/// The limit of all programs together, four bytes in native order, us. Each request lasts while its program has this open.
-const DEVICE: &str = "dev/cpu_dma_latency";
-/// The limit without any request, us (`PM_QOS_CPU_LATENCY_DEFAULT_VALUE`).
-const NO_REQUEST_US: i32 = 2_000_000_000;
 const WHY: &str = "Results are better than without this limit.";
 
 pub(super) fn check(context: &CheckContext) -> Finding {
@@ -18,38 +19,29 @@ pub(super) fn check(context: &CheckContext) -> Finding {
 
 /// The finding if a program limits the idle states of all CPUs.
 fn of_programs(context: &CheckContext) -> Option<Finding> {
-    let bytes = context.root.read_bytes(DEVICE).ok()?;
-    let Ok(limit_us) = bytes.as_slice().try_into().map(i32::from_ne_bytes) else {
-        return Some(unknown(ID, "latency limits of programs not understood", format!("/{DEVICE}: not four bytes")));
-    };
-    if limit_us >= NO_REQUEST_US {
-        return None;
-    }
-    let read = evidence(DEVICE, &format!("{limit_us} us"));
-    let (process, read) = match holder(context.root) {
-        Some((process, name)) => (Some((process, name)), format!("{read}, open in /proc/{process}/fd")),
-        None => (None, read),
-    };
-    let (by, remedy) = match process {
-        Some((process, name)) => {
-            (format!("{name} (process {process})"), format!("end {name}, unless it is the work that you qualify"))
+    let limit_us = match program_limit::limit_us(context.root) {
+        Ok(limit_us) => limit_us?,
+        Err(Unreadable::NotUnderstood) => {
+            let read = without(DEVICE, Unreadable::NotUnderstood);
+            return Some(unknown(ID, "latency limits of programs not understood", read));
         }
-        None => ("a program".to_owned(), format!("find the program: sudo fuser --verbose /{DEVICE}")),
+        Err(_) => return None,
+    };
+    let read = evidence(DEVICE, &format!("{limit_us} us"));
+    let open_in = |process: u32| format!("{read}, open in /proc/{process}/fd");
+    if let Some((_, Holder { process, name })) = program_limit::of_service(context.root) {
+        let title = format!("{name} keeps all CPUs out of idle states that take more than {limit_us} us to leave");
+        return Some(ok(ID, title, open_in(process)));
+    }
+    let (by, read, remedy) = match program_limit::holders(context.root).into_iter().next() {
+        Some(Holder { process, name }) => {
+            let remedy = format!("end {name}, unless it is the work that you qualify");
+            (format!("{name} (process {process})"), open_in(process), remedy)
+        }
+        None => ("a program".to_owned(), read, format!("find the program: sudo fuser --verbose /{DEVICE}")),
     };
     let title = format!("{by} allows idle states of at most {limit_us} us only");
     Some(warn(ID, title, read).because(format!("{WHY} It ends with the program."), remedy).until_exit())
-}
-
-/// The first process that has the device open.
-fn holder(root: &Root) -> Option<(u32, String)> {
-    // These reads are not remembered, because a copy of the machine must not name the files of its programs.
-    let root = root.not_kept();
-    let has_open = |process: u32| {
-        let folder = format!("proc/{process}/fd");
-        let mut files = root.list(&folder).into_iter();
-        files.any(|file| root.link(&format!("{folder}/{file}")).is_some_and(|target| target == format!("/{DEVICE}")))
-    };
-    tasks::processes(&root).into_iter().find(|(process, _)| has_open(*process))
 }
 
 /// A limit for single CPUs, which remains after the process that set it.

@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
-use crate::{Unreadable, interrupts::DeviceInterrupt, tasks::Scheduled};
+use crate::{Unreadable, interrupts::DeviceInterrupt, program_limit, tasks::Scheduled};
 
 const CARDS: &str = "proc/asound/cards";
 
@@ -73,7 +73,7 @@ fn shared_interrupt(context: &CheckContext) -> Finding {
 /// JACK and PipeWire open this device to keep the CPUs awake while they play.
 fn latency_device(context: &CheckContext) -> Finding {
     const ID: &str = "sound.latency_request";
-    const PATH: &str = "dev/cpu_dma_latency";
+    const PATH: &str = program_limit::DEVICE;
     if let Some(finding) = no_card(context, ID) {
         return finding;
     }

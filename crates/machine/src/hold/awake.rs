@@ -14,10 +14,9 @@ use super::SettingsWatch;
 use crate::{
     CpuList, Root,
     journal::{Journal, Purpose, Undo},
+    program_limit::DEVICE,
     system_ops::SystemOps,
 };
-
-const DMA_LATENCY: &str = "dev/cpu_dma_latency";
 
 /// The latency limit that forbids every idle state. Note that `0` removes the limit.
 const NO_LATENCY: &str = "n/a";
@@ -48,11 +47,11 @@ struct Held {
 #[derive(Debug, Error)]
 pub enum HoldError {
     /// This process lacks the right.
-    #[error("no right to keep CPUs awake: run as root, or grant it with `sudo chmod a+rw /{DMA_LATENCY}`")]
+    #[error("no right to keep CPUs awake: run as root, or grant it with `sudo chmod a+rw /{DEVICE}`")]
     Forbidden,
     /// The kernel has neither interface.
     #[error(
-        "this kernel cannot keep CPUs awake (neither pm_qos_resume_latency_us nor /{DMA_LATENCY}): boot with `cpuidle.off=1`"
+        "this kernel cannot keep CPUs awake (neither pm_qos_resume_latency_us nor /{DEVICE}): boot with `cpuidle.off=1`"
     )]
     NotSupported,
     /// The kernel returned an error.
@@ -71,7 +70,7 @@ impl AwakeHold {
     /// # Errors
     /// [`HoldError`]; nothing stays changed then.
     pub fn take(root: &Root, cpus: &CpuList) -> Result<Self, HoldError> {
-        Self::per_cpu(root, cpus).or_else(|per_cpu| Self::all_cpus(&root.path(DMA_LATENCY), &per_cpu))
+        Self::per_cpu(root, cpus).or_else(|per_cpu| Self::all_cpus(&root.path(DEVICE), &per_cpu))
     }
 
     fn per_cpu(root: &Root, cpus: &CpuList) -> io::Result<Self> {
@@ -199,7 +198,7 @@ mod tests {
 
     #[test]
     fn holds_the_requested_cpus_and_restores_each_value() {
-        let (_folder, root) = machine(&[(CPU0, b"0\n"), (CPU1, b"50\n"), (DMA_LATENCY, &[1, 0, 0, 0])]);
+        let (_folder, root) = machine(&[(CPU0, b"0\n"), (CPU1, b"50\n"), (DEVICE, &[1, 0, 0, 0])]);
         let hold = AwakeHold::take(&root, &both()).unwrap();
         assert_eq!(hold.method(), "pm_qos");
         assert_eq!(root.read(CPU0).as_deref(), Some("n/a"));
@@ -241,11 +240,11 @@ mod tests {
     #[test]
     fn falls_back_to_all_cpus() {
         let two_thousand_seconds = 2_000_000_000_i32.to_ne_bytes();
-        let (_folder, root) = machine(&[(CPU0, b"0\n"), (DMA_LATENCY, &two_thousand_seconds)]);
+        let (_folder, root) = machine(&[(CPU0, b"0\n"), (DEVICE, &two_thousand_seconds)]);
         let hold = AwakeHold::take(&root, &both()).unwrap();
         assert_eq!(hold.method(), "cpu_dma_latency");
         assert_eq!(root.read(CPU0).as_deref(), Some("0"), "CPU 1 has no such file");
-        assert_eq!(fs::read(root.path(DMA_LATENCY)).unwrap(), [0; 4]);
+        assert_eq!(fs::read(root.path(DEVICE)).unwrap(), [0; 4]);
         let settings = hold.release();
         assert_eq!((&*settings[0].before, &*settings[0].during), ("2000000000 us", "0 us"));
     }
@@ -266,7 +265,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         fs::create_dir(root.path("dev")).unwrap();
-        std::os::unix::fs::symlink(system, root.path(DMA_LATENCY)).unwrap();
+        std::os::unix::fs::symlink(system, root.path(DEVICE)).unwrap();
         match AwakeHold::take(&root, &both()) {
             Ok(hold) => {
                 let settings = hold.release();

@@ -4,6 +4,7 @@ use super::{Context, WhyNot, Write, writes::each_unless};
 use crate::{
     facts::{idle_states_of, latency_limit, usable_idle_states},
     findings::IDLE_EXIT_LIMIT_NS,
+    program_limit::{self, Holder},
 };
 
 /// The longest time to leave an idle state that can be set, us.
@@ -37,7 +38,11 @@ pub(super) fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<
     let has_states = |cpu: &u32| context.root.exists(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state0"));
     let with_states = context.cpus.iter().filter(has_states).count();
     let has_known = context.cpus.iter().filter(|cpu| !idle_states_of(context.root, *cpu).is_empty()).count() > 0;
-    let usable: Vec<_> = context.cpus.iter().flat_map(|cpu| usable_idle_states(context.root, cpu)).collect();
+    let of_service = program_limit::of_service(context.root);
+    // The limit of any other program ends with it.
+    let programs_us = of_service.as_ref().map(|(limit_us, _)| *limit_us);
+    let usable: Vec<_> =
+        context.cpus.iter().flat_map(|cpu| usable_idle_states(context.root, cpu, programs_us)).collect();
     if !context.is_named && with_states == 0 {
         return Err(WhyNot::NoEffect("the kernel has no idle states for this CPU".to_owned()));
     }
@@ -46,7 +51,12 @@ pub(super) fn idle_states(context: &Context<'_>, value: Option<&str>) -> Result<
     let is_met = to != "0" && has_known && is_quick && context.root.take_unread().is_empty();
     let is_limited = |cpu: u32| context.root.read(&latency_limit(cpu)).is_some_and(|limit| limit != "0");
     if is_met && !context.is_named && !context.cpus.iter().any(is_limited) {
-        return Err(WhyNot::NoEffect(format!("every enabled idle state can be left in {text}")));
+        return Err(WhyNot::NoEffect(match of_service {
+            Some((limit_us, Holder { name, .. })) => {
+                format!("{name} keeps all CPUs out of idle states that take more than {limit_us} us to leave")
+            }
+            None => format!("every enabled idle state can be left in {text}"),
+        }));
     }
     // `n/a` and lower limits are stricter.
     let is_good = |now: &str| {

@@ -502,3 +502,42 @@ fn a_device_with_an_endless_delay_is_never_suspended() {
         assert_eq!(judged("-1000"), (FindingState::Ok, true, false), "{id}");
     }
 }
+
+/// The limit of tuned is a setting; that of another program ends with it.
+#[test]
+fn a_limit_of_programs_keeps_cpus_out_of_deep_states() {
+    let (_folder, root) = machine(&[]);
+    for (number, latency) in [(0, "0"), (1, "2"), (2, "600")] {
+        for cpu in 0..2 {
+            let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/{name}");
+            [("latency", latency), ("name", "C"), ("disable", "0")]
+                .iter()
+                .for_each(|(name, text)| put(&root, &file(name), text));
+            put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us"), "0");
+        }
+    }
+    let judged = |limit_us: i32, program: &str| {
+        fs::create_dir_all(root.path("dev")).unwrap();
+        fs::write(root.path("dev/cpu_dma_latency"), limit_us.to_ne_bytes()).unwrap();
+        put(&root, "proc/700/comm", program);
+        let plan = tune::plan(&root, &Need::default()).unwrap();
+        let is_planned = plan.changes.iter().any(|setting| setting.id == "cpu.idle_states");
+        let states = ["cpu.idle_states", "cpu.latency_request"].map(|id| finding(&root, id).state);
+        (states, is_planned)
+    };
+    fs::create_dir_all(root.path("proc/700/fd")).unwrap();
+    std::os::unix::fs::symlink("/dev/cpu_dma_latency", root.path("proc/700/fd/7")).unwrap();
+    use FindingState::{Ok, Warn};
+    assert_eq!(judged(2_000_000_000, "tuned"), ([Warn, Ok], true));
+    for limit_us in [0, 2] {
+        assert_eq!(judged(limit_us, "tuned"), ([Ok, Ok], false), "{limit_us}");
+        assert_eq!(judged(limit_us, "jackd"), ([Ok, Warn], true), "{limit_us}");
+    }
+    assert_eq!(judged(600, "tuned"), ([Warn, Ok], true), "too high");
+    // A copy of the machine knows the service, and no other program.
+    judged(2, "tuned");
+    let links = |root: &crate::Root| crate::snapshot::Snapshot::of(root, &[]).links;
+    assert_eq!(links(&root).get("proc/700/fd/7").map(String::as_str), Some("/dev/cpu_dma_latency"));
+    judged(2, "jackd");
+    assert!(links(&root).keys().all(|path| !path.contains("/fd/")));
+}
