@@ -3,7 +3,7 @@
 
 use crate::{
     CpuList, Root, cpus, interrupts,
-    kernel::{Config, Isolation, has_nohz_full},
+    kernel::{Config, Isolation, has_nohz_full, version},
 };
 
 /// Arguments that a command line may have several times.
@@ -96,6 +96,28 @@ pub(crate) fn cpus_of(root: &Root, value: &str) -> Option<CpuList> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
+/// The flags of an `isolcpus` that the kernel does not know. It skips them since 5.8, and ignores the whole argument before
+/// (`housekeeping_isolcpus_setup` in kernel/sched/isolation.c).
+pub(crate) fn unknown_flags(value: &str) -> Vec<&str> {
+    let is_flag = |word: &&str| {
+        let begins_as_flag = word.starts_with(|c: char| c.is_ascii_alphabetic());
+        begins_as_flag && word.chars().all(|c| c.is_ascii_alphabetic() || c == '_') && !matches!(*word, "all" | "N")
+    };
+    value.split(',').take_while(is_flag).filter(|word| !FLAGS.contains(word)).collect()
+}
+
+/// The CPUs of `isolcpus`, without the flags that the kernel skips; `None` if it cannot read it.
+pub(crate) fn isolated_cpus_of(root: &Root, value: &str) -> Option<CpuList> {
+    const SKIPS: (u32, u32) = (5, 8);
+    let unknown = unknown_flags(value);
+    let skips = || root.parsed("proc/sys/kernel/osrelease", version).is_ok_and(|release| release >= SKIPS);
+    if unknown.is_empty() || !skips() {
+        return cpus_of(root, value);
+    }
+    let known: Vec<&str> = value.split(',').filter(|word| !unknown.contains(word)).collect();
+    cpus_of(root, &known.join(","))
+}
+
 /// The value of `isolcpus`, if it isolates CPUs from the scheduler: `nohz,2-3` and `managed_irq,2-3` do not.
 pub(crate) fn isolcpus(cmdline: &str) -> Option<&str> {
     let isolates = |value: &&str| {
@@ -115,7 +137,7 @@ pub(crate) fn keeps_queues_away(line: &str) -> bool {
 fn tickless(root: &Root, cmdline: &str) -> CpuList {
     let by_flag = value(cmdline, "isolcpus").filter(|value| value.split(',').any(|word| word == "nohz"));
     let values = value(cmdline, "nohz_full").into_iter().chain(by_flag);
-    values.filter_map(|value| cpus_of(root, value)).fold(CpuList::new(), |all, own| all.union(&own))
+    values.filter_map(|value| isolated_cpus_of(root, value)).fold(CpuList::new(), |all, own| all.union(&own))
 }
 
 /// The CPUs whose callbacks of RCU run in threads from the boot on: those of `rcu_nocbs=`, and those without a tick.
@@ -166,7 +188,7 @@ pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, other
     let has_queues = || keeps_queues_away(&isolation.arguments(wanted)) && interrupts::has_shared_queue(root, wanted);
     let is_met = |argument: &str| match name(argument) {
         "isolcpus" => {
-            contains(isolcpus(line).and_then(|value| cpus_of(root, value)).unwrap_or_default())
+            contains(isolcpus(line).and_then(|value| isolated_cpus_of(root, value)).unwrap_or_default())
                 && (keeps_queues_away(line) || !has_queues())
         }
         "rcu_nocbs" => contains(rcu_offloaded(root, line, config.as_ref(), &tickless)),

@@ -66,9 +66,12 @@ fn isolated(context: &CheckContext) -> Finding {
         Some("") => {
             // CPUs without a tick should be isolated as a whole: before 5.18, the kernel accepts only equal lists.
             let tickless = read_list(context.root, &format!("{CPU}/nohz_full")).unwrap_or_default();
-            let cpus = match tickless.is_empty() {
-                true => CpuList::from_iter([context.last_cpu()]),
-                false => tickless,
+            // `nohz_full=all` is no choice of CPUs.
+            let leaves_some = context.online().len() <= 2
+                || !context.online().difference(&tickless).difference(&CpuList::from_iter([0])).is_empty();
+            let cpus = match !tickless.is_empty() && leaves_some {
+                true => tickless,
+                false => CpuList::from_iter([context.last_cpu()]),
             };
             warn(ID, "no CPU is isolated", context.evidence(&path)).because(
                 "The scheduler may run any other thread on the CPU of a real-time thread, which adds kernel work and cold caches.",
@@ -130,7 +133,11 @@ fn isolation_effect(context: &CheckContext) -> Finding {
         asked.into_iter().filter_map(|(argument, value, file)| Some((argument, value?, file)))
     {
         let written = format!("/{CMDLINE} = {argument}={value}");
-        let Some(cpus) = boot_arguments::cpus_of(context.root, value) else {
+        let read = match argument {
+            "isolcpus" => boot_arguments::isolated_cpus_of(context.root, value),
+            _ => boot_arguments::cpus_of(context.root, value),
+        };
+        let Some(cpus) = read else {
             return warn(ID, format!("the kernel ignores {argument}={value}"), written).because(WHY, REMEDY);
         };
         let path = format!("{CPU}/{file}");
@@ -140,17 +147,28 @@ fn isolation_effect(context: &CheckContext) -> Finding {
             Err(Unreadable::Absent) => CpuList::new(),
             Err(why) => return unknown(ID, format!("effect of {argument} not readable"), without(&path, why)),
         };
-        let missing = cpus.difference(&in_effect);
+        // The tick of the CPU that the kernel boots on never stops: it keeps the time.
+        let is_all_but_boot_cpu = argument == "nohz_full" && !in_effect.is_empty();
+        let missing = match is_all_but_boot_cpu {
+            true => cpus.difference(&in_effect).difference(&CpuList::from_iter([0])),
+            false => cpus.difference(&in_effect),
+        };
         if !missing.is_empty() {
             let title = format!("{argument}={value} has no effect on {}", missing.in_words());
             return warn(ID, title, read).because(WHY, REMEDY);
+        }
+        if let ("isolcpus", [flag, ..]) = (argument, &*boot_arguments::unknown_flags(value)) {
+            return warn(ID, format!("the kernel skips the flag {flag} of isolcpus, which it does not know"), read).because(
+                "What the flag was meant for is not in effect: interrupts that drivers manage, or the tick, still use the CPUs.",
+                "correct the flag in the kernel arguments: it knows nohz, domain and managed_irq",
+            ).permanent();
         }
         words.push(format!("{argument}={value}"));
     }
     if words.is_empty() {
         if let Some(value) = context.boot_argument("isolcpus") {
             let written = format!("/{CMDLINE} = isolcpus={value}");
-            return match boot_arguments::cpus_of(context.root, value) {
+            return match boot_arguments::isolated_cpus_of(context.root, value) {
                 Some(_) => not_applicable(ID, "isolcpus does not isolate here: it has flags without domain", written),
                 None => warn(ID, format!("the kernel ignores isolcpus={value}"), written).because(WHY, REMEDY),
             };

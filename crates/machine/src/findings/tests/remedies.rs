@@ -231,6 +231,33 @@ fn the_command_for_a_real_time_kernel_is_one_of_this_machine() {
 }
 
 #[test]
+/// A virtual machine can be started with a kernel of its host: a package would not replace it.
+#[test]
+fn a_kernel_that_is_not_of_the_system_is_replaced_where_it_comes_from() {
+    let (_folder, root) = machine(&[
+        ("proc/sys/kernel/version", "#1 SMP"),
+        ("proc/sys/kernel/arch", "x86_64"),
+        ("proc/sys/kernel/osrelease", "6.1.128"),
+        ("etc/os-release", "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\n"),
+    ]);
+    let remedy = finding(&root, "kernel.preempt").remedy;
+    assert!(
+        remedy.ends_with("in place of 6.1.128, which is not one of this system: it has no /lib/modules/6.1.128"),
+        "{remedy}"
+    );
+    put(&root, "usr/lib/modules/6.1.128/modules.dep", "");
+    assert_eq!(finding(&root, "kernel.preempt").remedy, "sudo apt install linux-image-rt-amd64");
+}
+
+/// `nohz_full=all` is no choice of CPUs for real-time work.
+#[test]
+fn a_few_cpus_are_isolated_where_all_run_without_a_tick() {
+    let (_folder, root) =
+        machine(&[("sys/devices/system/cpu/isolated", "\n"), ("sys/devices/system/cpu/nohz_full", "1-7")]);
+    put(&root, "sys/devices/system/cpu/online", "0-7");
+    assert!(finding(&root, "cpu.isolated").remedy.contains("isolcpus=managed_irq,domain,7 "));
+}
+
 fn the_boot_loader_of_a_container_is_not_the_one_that_counts() {
     let (_folder, root) = machine(&[
         ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=0\"\n"),

@@ -541,3 +541,22 @@ fn a_limit_of_programs_keeps_cpus_out_of_deep_states() {
     judged(2, "jackd");
     assert!(links(&root).keys().all(|path| !path.contains("/fd/")));
 }
+
+#[test]
+fn the_kernel_skips_unknown_flags_of_isolcpus_since_5_8() {
+    let (_folder, root) = machine(&[
+        ("sys/devices/system/cpu/isolated", "1"),
+        ("sys/devices/system/cpu/nohz_full", "1"),
+        ("proc/cmdline", "isolcpus=domain,mangaged_irq,1 nohz_full=1"),
+    ]);
+    let found = |release: &str| {
+        put(&root, "proc/sys/kernel/osrelease", release);
+        finding(&root, "cpu.isolation_effect").title
+    };
+    assert_eq!(found("6.12.0"), "the kernel skips the flag mangaged_irq of isolcpus, which it does not know");
+    assert_eq!(found("5.6.0"), "the kernel ignores isolcpus=domain,mangaged_irq,1");
+    put(&root, "proc/cmdline", "isolcpus=domain,1 nohz_full=all");
+    assert_eq!(found("6.12.0"), "the isolation requested at boot is in effect", "CPU 0 keeps the time");
+    put(&root, "sys/devices/system/cpu/nohz_full", "(null)");
+    assert!(found("6.12.0").starts_with("nohz_full=all has no effect on "));
+}
