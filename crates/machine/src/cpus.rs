@@ -156,11 +156,12 @@ pub(crate) fn constant_file(root: &Root, cpu: u32) -> Option<String> {
 }
 
 /// The highest frequency that a CPU can be set to, kHz: that of the hardware, or the present limit if the kernel keeps it, or
-/// may do so, whatever it is set to.
+/// may do so, whatever it is set to, or if it is the nominal frequency, which keeps the CPU off turbo.
 pub(crate) fn highest_khz(root: &Root, cpu: u32) -> Option<u64> {
     let khz = |name: &str| root.number::<u64>(&format!("{CPU}/cpu{cpu}/cpufreq/{name}"));
     let highest = khz("cpuinfo_max_freq")?;
-    let now = khz("scaling_max_freq").filter(|now| *now < highest && frequency_ceiling(root, cpu).is_some());
+    let now = khz("scaling_max_freq")
+        .filter(|now| *now < highest && (frequency_ceiling(root, cpu).is_some() || is_nominal_limit(root, cpu)));
     Some(now.unwrap_or(highest))
 }
 
@@ -258,6 +259,14 @@ pub(crate) fn frequency_ceiling(root: &Root, cpu: u32) -> Option<Ceiling> {
         return Some(Ceiling::Firmware);
     }
     (!crate::conditions::cooling(root).is_empty()).then_some(Ceiling::Heat)
+}
+
+/// True if the user's limit of a CPU is its nominal frequency, so that it never reaches those of turbo. Intel's drivers
+/// show the nominal frequency.
+pub(crate) fn is_nominal_limit(root: &Root, cpu: u32) -> bool {
+    let khz = |name: &str| root.number::<u64>(&format!("{CPU}/cpu{cpu}/cpufreq/{name}"));
+    let base = khz("base_frequency");
+    base < khz("cpuinfo_max_freq") && khz("scaling_max_freq").is_some_and(|limit| Some(limit) == base)
 }
 
 /// The CPUs of this machine, also offline ones; the online ones if they cannot be read.

@@ -493,6 +493,15 @@ fn frequency_limit(context: &CheckContext) -> Finding {
                 .permanent(),
         };
     }
+    if cpus.iter().all(|cpu| cpus::is_nominal_limit(context.root, cpu)) {
+        let title = format!(
+            "{} limited to the nominal frequency, {} of {} MHz: no turbo",
+            cpus.in_words(),
+            mhz(max),
+            mhz(able)
+        );
+        return ok(ID, title, format!("{read}, {}", context.evidence(&file(first, "base_frequency"))));
+    }
     let remedies =
         limited.iter().map(|(cpu, _, able)| format!("echo {able} | sudo tee /{}", file(*cpu, "scaling_max_freq")));
     warn(ID, format!("{} limited to {} of {} MHz", cpus.in_words(), mhz(max), mhz(able)), read)
@@ -533,8 +542,18 @@ fn turbo(context: &CheckContext) -> Finding {
         let read = format!("/proc/cpuinfo = flags without ida, cpb, {read}");
         return not_applicable(ID, "the CPU has no turbo frequencies", read);
     }
+    if let Some(finding) = context.unread_isolation(ID) {
+        return finding;
+    }
+    let judged = context.realtime_cpus();
+    let is_out_of_reach = || !judged.is_empty() && judged.iter().all(|cpu| cpus::is_nominal_limit(context.root, cpu));
     match value.as_str() {
         value if value == off => ok(ID, "no turbo frequencies", read),
+        "0" | "1" if is_out_of_reach() => {
+            let limit = format!("{CPU}/cpu{}/cpufreq/scaling_max_freq", judged.first().unwrap_or(0));
+            let title = format!("no turbo frequencies{}: limited to the nominal one", context.on_realtime_cpus());
+            ok(ID, title, format!("{read}, {}", context.evidence(&limit)))
+        }
         "0" | "1" => warn(ID, "turbo frequencies are on", read)
             .because(
                 "The frequency then depends on heat and on the work of other cores: a thread takes longer as soon as they are busy.",

@@ -192,7 +192,7 @@ pub const DEFINITIONS: &[Definition] = &[
         is_on_request: false,
         files: &["sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq"],
         expects: KHZ,
-        find: |context, value| frequencies(context, value.unwrap_or("max"), &["scaling_max_freq"]),
+        find: highest_frequency,
     },
     Definition {
         id: "cpu.max_performance",
@@ -675,6 +675,18 @@ pub const DEFINITIONS: &[Definition] = &[
 /// The mode of all sizes, and those of the sizes that do not inherit it and have huge pages for more programs.
 fn thp(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let wanted = word(value, "madvise", &["madvise", "never", "always"])?;
+/// A limit at the nominal frequency keeps the CPUs off turbo, and is only lifted on request.
+fn highest_frequency(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    let writes = frequencies(context, value.unwrap_or("max"), &["scaling_max_freq"])?;
+    let is_nominal = |cpu| cpus::is_nominal_limit(context.root, cpu);
+    if !context.is_named && !context.cpus.is_empty() && context.cpus.iter().all(is_nominal) {
+        return Err(WhyNot::NoEffect(
+            "the limit is the nominal frequency: without turbo, there is no higher one".to_owned(),
+        ));
+    }
+    Ok(writes)
+}
+
     let mut writes = each_unless(context, vec![THP.to_owned()], &wanted, |now| value.is_none() && now == "never")?;
     let is_good = |now: &str| match &*wanted {
         "never" => matches!(now, "never" | "inherit"),

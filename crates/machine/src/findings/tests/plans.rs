@@ -184,7 +184,6 @@ fn a_frequency_that_the_kernel_limits_is_the_highest_one() {
         ("scaling_max_freq", "2000000"),
         ("cpuinfo_min_freq", "800000"),
         ("cpuinfo_max_freq", "4000000"),
-        ("base_frequency", "2000000"),
     ] {
         set(file, text);
     }
@@ -194,10 +193,13 @@ fn a_frequency_that_the_kernel_limits_is_the_highest_one() {
             let plan = tune::plan(&root, &Need::default()).unwrap();
             plan.changes.iter().any(|setting| setting.id == "cpu.governor")
         };
+        set("base_frequency", "2000000");
         put(&root, "sys/devices/system/cpu/intel_pstate/no_turbo", "1");
         assert_eq!((finding(&root, "cpu.governor").state, planned()), (FindingState::Ok, false), "{governor}");
         // The limit is the user's: it is lifted, and the frequency then follows the load or stays low.
         put(&root, "sys/devices/system/cpu/intel_pstate/no_turbo", "0");
+        assert!(!planned(), "{governor}: the nominal frequency keeps turbo off");
+        set("base_frequency", "2200000");
         assert!(planned(), "{governor}");
     }
 }

@@ -560,3 +560,29 @@ fn the_kernel_skips_unknown_flags_of_isolcpus_since_5_8() {
     put(&root, "sys/devices/system/cpu/nohz_full", "(null)");
     assert!(found("6.12.0").starts_with("nohz_full=all has no effect on "));
 }
+
+/// A limit at the nominal frequency and turbo that is out of its reach are one choice of the user.
+#[test]
+fn a_limit_at_the_nominal_frequency_keeps_turbo_off() {
+    let (_folder, root) = machine(&[("sys/devices/system/cpu/intel_pstate/no_turbo", "0")]);
+    let judged = |limit: &str| {
+        for cpu in 0..2 {
+            let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
+            for (name, khz) in [
+                ("base_frequency", "3000000"),
+                ("cpuinfo_min_freq", "800000"),
+                ("cpuinfo_max_freq", "4100000"),
+                ("scaling_min_freq", "800000"),
+                ("scaling_max_freq", limit),
+            ] {
+                put(&root, &file(name), khz);
+            }
+        }
+        let plan = tune::plan(&root, &Need::default()).unwrap();
+        let is_lifted = plan.changes.iter().any(|setting| setting.id == "cpu.max_freq");
+        (["cpu.frequency_limit", "cpu.turbo"].map(|id| finding(&root, id).state), is_lifted)
+    };
+    assert_eq!(judged("3000000"), ([FindingState::Ok, FindingState::Ok], false));
+    assert_eq!(judged("2000000"), ([FindingState::Warn, FindingState::Warn], true));
+    assert_eq!(judged("4100000"), ([FindingState::Ok, FindingState::Warn], false));
+}
