@@ -177,14 +177,28 @@ fn rt_limit(context: &CheckContext, id: &str) -> Finding {
     };
     let read = evidence(RUNTIME, &runtime);
     if runtime == "-1" {
+/// A time in whole units: `50 ms`, `1 us`.
+fn in_words_us(us: i64) -> String {
+    if us % 1000 == 0 { format!("{} ms", us / 1000) } else { format!("{us} us") }
+}
+
         return ok(id, "real-time threads are not throttled", read);
     }
     match (runtime.parse::<i64>(), context.root.number::<i64>(PERIOD)) {
         (Ok(runtime), Some(period)) if runtime >= period => ok(id, "real-time threads are not throttled", read),
         (Ok(runtime), Some(period)) => {
-            let (stopped_ms, period_ms) = (period.saturating_sub(runtime) / 1000, period / 1000);
-            let title = format!("busy real-time threads are stopped for {stopped_ms} ms of every {period_ms} ms");
-            warn(id, title, format!("{read}, {}", context.evidence(PERIOD))).because(
+            let read = format!("{read}, {}", context.evidence(PERIOD));
+            if runtime == 0 {
+                return fail(id, "real-time threads never run: their limit is 0", read)
+                    .because(
+                        "The kernel gives them no time at all.",
+                        "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us",
+                    )
+                    .until_boot();
+            }
+            let (stopped, period) = (in_words_us(period.saturating_sub(runtime)), in_words_us(period));
+            let title = format!("busy real-time threads are stopped for {stopped} of every {period}");
+            warn(id, title, read).because(
                 "Real-time threads that use more than their share of a CPU wait until the end of the period, even past a deadline. Without the limit, one that never sleeps hangs its CPU.",
                 "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us",
             ).until_boot()
@@ -195,7 +209,7 @@ fn rt_limit(context: &CheckContext, id: &str) -> Finding {
 
 /// Since Linux 6.12 a server of each CPU gives ordinary threads time on demand.
 fn fair_server(context: &CheckContext, id: &str) -> Finding {
-    const NS_PER_MS: u64 = 1_000_000;
+    const NS_PER_US: u64 = 1000;
     let folder = |cpu: u32| format!("sys/kernel/debug/sched/fair_server/cpu{cpu}");
     let mut off = None;
     for cpu in context.online() {
@@ -212,8 +226,9 @@ fn fair_server(context: &CheckContext, id: &str) -> Finding {
         match (runtime.parse::<u64>(), context.root.number::<u64>(&format!("{}/period", folder(cpu)))) {
             (Ok(0), _) => off = off.or(Some(read)),
             (Ok(runtime_ns), Some(period_ns)) => {
-                let (given_ms, period_ms) = (runtime_ns / NS_PER_MS, period_ns / NS_PER_MS);
-                let title = format!("busy real-time threads give ordinary ones {given_ms} ms of every {period_ms} ms");
+                let in_words = |ns: u64| in_words_us(i64::try_from(ns / NS_PER_US).unwrap_or(i64::MAX));
+                let (given, period) = (in_words(runtime_ns), in_words(period_ns));
+                let title = format!("busy real-time threads give ordinary ones {given} of every {period}");
                 return warn(id, title, read)
                     .because(
                         "A real-time thread that never sleeps loses this time to waiting ordinary threads; one that sleeps between its deadlines does not. Without the server, one that never sleeps starves its CPU.",

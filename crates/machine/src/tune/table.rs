@@ -32,6 +32,9 @@ const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
 const DEFAULT_AFFINITY: &str = "proc/irq/default_smp_affinity";
 const RT_RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const RT_PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
+/// The largest time for ordinary threads, ns in each second: the kernel keeps 5 % for other threads (the default of
+/// `sched_rt_runtime_us`), and a whole second would stop all real-time threads.
+const FAIR_NS_MAX: i64 = 950_000_000;
 const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
 
@@ -432,7 +435,7 @@ pub const DEFINITIONS: &[Definition] = &[
         files: &["sys/kernel/debug/sched/fair_server/cpu#/runtime"],
         expects: OldValue::Number(0, i64::MAX),
         find: |context, value| {
-            let wanted = if value == Some("off") { "0".to_owned() } else { number(value, 0, 0..=1_000_000_000)? };
+            let wanted = if value == Some("off") { "0".to_owned() } else { number(value, 0, 0..=FAIR_NS_MAX)? };
             each(context, cpu_files(context, "sys/kernel/debug/sched/fair_server/cpu#/runtime"), &wanted)
         },
     },
@@ -672,9 +675,6 @@ pub const DEFINITIONS: &[Definition] = &[
     },
 ];
 
-/// The mode of all sizes, and those of the sizes that do not inherit it and have huge pages for more programs.
-fn thp(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
-    let wanted = word(value, "madvise", &["madvise", "never", "always"])?;
 /// A limit at the nominal frequency keeps the CPUs off turbo, and is only lifted on request.
 fn highest_frequency(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let writes = frequencies(context, value.unwrap_or("max"), &["scaling_max_freq"])?;
@@ -687,6 +687,9 @@ fn highest_frequency(context: &Context<'_>, value: Option<&str>) -> Result<Vec<W
     Ok(writes)
 }
 
+/// The mode of all sizes, and those of the sizes that do not inherit it and have huge pages for more programs.
+fn thp(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    let wanted = word(value, "madvise", &["madvise", "never", "always"])?;
     let mut writes = each_unless(context, vec![THP.to_owned()], &wanted, |now| value.is_none() && now == "never")?;
     let is_good = |now: &str| match &*wanted {
         "never" => matches!(now, "never" | "inherit"),
@@ -711,6 +714,11 @@ fn rt_throttling(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write
     }
     let period_us = context.root.number(RT_PERIOD).unwrap_or(1_000_000);
     let wanted = if value == Some("off") { "-1".to_owned() } else { number(value, -1, -1..=period_us)? };
+    if wanted == "0" {
+        return Err(WhyNot::Value(format!(
+            "0 stops all real-time threads for ever: use off, or a time of 1 to {period_us} us"
+        )));
+    }
     each(context, vec![RT_RUNTIME.to_owned()], &wanted)
 }
 

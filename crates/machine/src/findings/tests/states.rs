@@ -586,3 +586,21 @@ fn a_limit_at_the_nominal_frequency_keeps_turbo_off() {
     assert_eq!(judged("2000000"), ([FindingState::Warn, FindingState::Warn], true));
     assert_eq!(judged("4100000"), ([FindingState::Ok, FindingState::Warn], false));
 }
+
+#[test]
+fn the_limit_of_real_time_threads_is_not_rounded() {
+    let (_folder, root) = machine(&[("proc/sys/kernel/osrelease", "6.1.0")]);
+    put(&root, "proc/sys/kernel/sched_rt_period_us", "1000000");
+    let found = |runtime: &str| {
+        put(&root, "proc/sys/kernel/sched_rt_runtime_us", runtime);
+        let Finding { state, title, .. } = finding(&root, "rt.throttling");
+        (state, title)
+    };
+    let stopped = |time: &str| format!("busy real-time threads are stopped for {time} of every 1000 ms");
+    assert_eq!(found("950000"), (FindingState::Warn, stopped("50 ms")));
+    assert_eq!(found("999999"), (FindingState::Warn, stopped("1 us")));
+    assert_eq!(found("0"), (FindingState::Fail, "real-time threads never run: their limit is 0".to_owned()));
+    found("950000");
+    let refused = tune::chosen(&root, &["rt.throttling=0".parse().unwrap()], None).unwrap_err().to_string();
+    assert_eq!(refused, "rt.throttling: 0 stops all real-time threads for ever: use off, or a time of 1 to 1000000 us");
+}
