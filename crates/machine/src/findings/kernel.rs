@@ -120,6 +120,16 @@ fn real_time_kernel(context: &CheckContext) -> String {
         Some("aarch64") if kernel.is_none_or(is_of_distribution) => Some("arm64"),
         _ => None,
     };
+    let is_installed = |release: &str| {
+        ["boot/config-", "boot/vmlinuz-", "lib/modules/", "usr/lib/modules/"]
+            .iter()
+            .any(|place| context.root.exists(&format!("{place}{release}")))
+    };
+    if let Some(release) = kernel.filter(|release| packages.is_some() && !is_installed(release)) {
+        return format!(
+            "start a kernel built with CONFIG_PREEMPT_RT=y (mainline since Linux 6.12) in place of {release}, which is not one of this system: it has no /lib/modules/{release}"
+        );
+    }
     match packages {
         Some(arch) if os.starts_with("Debian") => format!("sudo apt install linux-image-rt-{arch}"),
         Some(_) if has_ubuntu_pro_kernel(os) => "sudo pro enable realtime-kernel".to_owned(),
@@ -167,6 +177,11 @@ fn rt_throttling(context: &CheckContext) -> Finding {
     }
 }
 
+/// A time in whole units: `50 ms`, `1 us`.
+fn in_words_us(us: i64) -> String {
+    if us % 1000 == 0 { format!("{} ms", us / 1000) } else { format!("{us} us") }
+}
+
 /// The share of each period that real-time threads may use.
 fn rt_limit(context: &CheckContext, id: &str) -> Finding {
     const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
@@ -177,11 +192,6 @@ fn rt_limit(context: &CheckContext, id: &str) -> Finding {
     };
     let read = evidence(RUNTIME, &runtime);
     if runtime == "-1" {
-/// A time in whole units: `50 ms`, `1 us`.
-fn in_words_us(us: i64) -> String {
-    if us % 1000 == 0 { format!("{} ms", us / 1000) } else { format!("{us} us") }
-}
-
         return ok(id, "real-time threads are not throttled", read);
     }
     match (runtime.parse::<i64>(), context.root.number::<i64>(PERIOD)) {

@@ -210,6 +210,7 @@ fn the_command_for_a_real_time_kernel_is_one_of_this_machine() {
         put(&root, "etc/os-release", &format!("PRETTY_NAME=\"{os}\"\n"));
         put(&root, "proc/sys/kernel/arch", arch);
         put(&root, "proc/sys/kernel/osrelease", release);
+        put(&root, &format!("usr/lib/modules/{release}/modules.dep"), "");
         finding(&root, "kernel.preempt").remedy
     };
     let pro = "sudo pro enable realtime-kernel";
@@ -230,7 +231,6 @@ fn the_command_for_a_real_time_kernel_is_one_of_this_machine() {
     }
 }
 
-#[test]
 /// A virtual machine can be started with a kernel of its host: a package would not replace it.
 #[test]
 fn a_kernel_that_is_not_of_the_system_is_replaced_where_it_comes_from() {
@@ -258,6 +258,7 @@ fn a_few_cpus_are_isolated_where_all_run_without_a_tick() {
     assert!(finding(&root, "cpu.isolated").remedy.contains("isolcpus=managed_irq,domain,7 "));
 }
 
+#[test]
 fn the_boot_loader_of_a_container_is_not_the_one_that_counts() {
     let (_folder, root) = machine(&[
         ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=0\"\n"),
@@ -342,6 +343,7 @@ fn the_kernel_of_the_host_is_not_a_package_of_the_container() {
         ("proc/sys/kernel/version", "#85-Ubuntu SMP PREEMPT_DYNAMIC"),
         ("proc/cmdline", "preempt=full"),
         ("proc/self/ns/.keep", ""),
+        ("boot/config-6.8.0-85-generic", "CONFIG_PREEMPT_DYNAMIC=y\n"),
     ]);
     assert_eq!(finding(&root, "kernel.preempt").remedy, "sudo apt install linux-image-rt-amd64");
     put(&root, "run/systemd/container", "docker");
