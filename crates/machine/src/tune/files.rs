@@ -63,13 +63,19 @@ pub struct NewFile {
     pub text: String,
 }
 
+/// The highest priority that the threads of a service may take, unless the service has a higher one: the limit of audio
+/// groups, below the kernel's own threads.
+const LIMIT: u8 = 95;
+
 /// The drop-in of a service: policy, priority, limits and CPUs of its threads.
 #[must_use]
 pub fn drop_in(service: &Service, cpus: Option<&CpuList>) -> NewFile {
     let Service { name, priority } = service;
+    // systemd gives the service its own priority without this limit; its threads get theirs within it.
+    let limit = LIMIT.max(*priority);
     let affinity = cpus.map(|cpus| format!("CPUAffinity={cpus}\n")).unwrap_or_default();
     let text = format!(
-        "{MARK}\n[Service]\nCPUSchedulingPolicy=fifo\nCPUSchedulingPriority={priority}\n{affinity}LimitRTPRIO=95\n\
+        "{MARK}\n[Service]\nCPUSchedulingPolicy=fifo\nCPUSchedulingPriority={priority}\n{affinity}LimitRTPRIO={limit}\n\
          LimitMEMLOCK=infinity\n"
     );
     NewFile { path: format!("{FOLDER}/{name}.service.d/{DROP_IN}"), text }
