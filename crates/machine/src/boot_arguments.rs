@@ -76,7 +76,8 @@ pub(crate) const REMOVED: &str = "removed";
 
 /// True if a snapshot has removed words of the line, so that it is not the line of the machine.
 pub(crate) fn is_incomplete(line: &str) -> bool {
-    words(line).iter().any(|word| word.split_once('=').map_or(*word, |(_, value)| value) == REMOVED)
+    let value = |word: &str| word.split_once('=').map_or(word, |(_, value)| value).to_owned();
+    words(line).iter().any(|word| value(word).rsplit('\\').next() == Some(REMOVED))
 }
 
 fn is_replaced(word: &str, added: &[&str]) -> bool {

@@ -138,6 +138,9 @@ const ARGUMENTS: [&str; 52] = [
     "xenomai.supported_cpus",
 ];
 
+/// The folder of EFI with the kernels of Proxmox.
+const PROXMOX: &str = "\\EFI\\proxmox";
+
 /// The contents of a file without what identifies the machine; `None` to leave the file out.
 fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>> {
     if path == "proc/config.gz" {
@@ -200,6 +203,11 @@ fn arguments(text: &str) -> String {
     let word = |word: &str| match word.split_once('=') {
         _ if word == "--" || INHERITED.contains(&word) => word.to_owned(),
         Some((key, _)) if ARGUMENTS.contains(&key) => word.to_owned(),
+        // A path of EFI shows which program started the kernel.
+        Some((key @ "initrd", value)) if value.starts_with('\\') => {
+            let folder = if value.starts_with(PROXMOX) { PROXMOX } else { "" };
+            format!("{key}={folder}\\{}", boot_arguments::REMOVED)
+        }
         Some((key, _)) => format!("{key}={}", boot_arguments::REMOVED),
         None if ARGUMENTS.contains(&word) => word.to_owned(),
         None => boot_arguments::REMOVED.to_owned(),
@@ -525,6 +533,35 @@ mod tests {
         let copy = Snapshot::of(&root, &[]);
         assert_eq!(copy.files["boot/firmware/own.txt"], b"isolcpus=2 password=removed\n");
         assert_eq!(copy.files[&info], std::fs::read(root.path(&info)).unwrap());
+    }
+
+    /// Proxmox, and a kernel that the firmware starts itself, are known by a path of EFI.
+    #[test]
+    fn a_snapshot_gives_the_same_steps_for_the_boot_loader() {
+        for (path, kept) in
+            [("\\EFI\\proxmox\\6.8-pve\\initrd.img", "\\EFI\\proxmox\\removed"), ("\\alice.img", "\\removed")]
+        {
+            let (folder, copied) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let write = |folder: &std::path::Path, path: &str, text: &[u8]| {
+                std::fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
+                std::fs::write(folder.join(path), text).unwrap();
+            };
+            for (path, text) in [
+                ("sys/devices/system/cpu/online", "0-3"),
+                ("etc/default/grub", "GRUB_CMDLINE_LINUX=\"quiet\"\n"),
+                ("etc/kernel/proxmox-boot-uuids", "1234-5678\n"),
+                ("etc/kernel/cmdline", "quiet\n"),
+                ("proc/cmdline", &format!("initrd={path} quiet\n")),
+            ] {
+                write(folder.path(), path, text.as_bytes());
+            }
+            let root = Root::at(folder.path());
+            let copy = Snapshot::of(&root, &[]);
+            assert_eq!(copy.files["proc/cmdline"], format!("initrd={kept} quiet").into_bytes());
+            copy.files.iter().for_each(|(path, bytes)| write(copied.path(), path, bytes));
+            let steps = |root: &Root| tune::boot(root, &"3".parse().unwrap()).map(|boot| (boot.loader, boot.steps));
+            assert_eq!(steps(&Root::at(copied.path())), steps(&root), "{path}");
+        }
     }
 
     /// Since Linux 6.13, only the rights of the file show that a driver manages an interrupt.
