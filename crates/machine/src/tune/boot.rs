@@ -94,11 +94,46 @@ pub fn steps_for(root: &Root, arguments: String) -> Boot {
             let cmdline = root.read("proc/cmdline").unwrap_or_default();
             let in_place_of = in_place_of(&cmdline, &added);
             let place = if is_container { "on the host, in its boot loader" } else { "in your boot loader" };
-            (None, vec![format!("add to the kernel's arguments {place}{in_place_of}: {arguments}")])
+            let add = format!("add to the kernel's arguments {place}{in_place_of}: {arguments}");
+            let doubt = if is_container { None } else { not_grub(root, &cmdline) };
+            (None, doubt.into_iter().chain([add]).collect())
         }
     };
     steps.push("reboot; `punctual check` shows if they took effect".to_owned());
     Boot { arguments, loader, steps }
+}
+
+/// True if the files of GRUB are here.
+fn has_grub(root: &Root) -> bool {
+    root.exists("usr/sbin/grubby") || root.exists(GRUB)
+}
+
+/// The doubt if GRUB is installed but did not start the kernel, with the places where its arguments can be instead.
+fn not_grub(root: &Root, cmdline: &str) -> Option<String> {
+    /// Files of boot loaders that leave no trace in the running system.
+    const FILES: [(&str, &str); 5] = [
+        ("boot/limine.conf", "cmdline in /boot/limine.conf (Limine)"),
+        ("boot/limine/limine.conf", "cmdline in /boot/limine/limine.conf (Limine)"),
+        ("boot/efi/limine.conf", "cmdline in /boot/efi/limine.conf (Limine)"),
+        ("boot/refind_linux.conf", "the lines of /boot/refind_linux.conf (rEFInd)"),
+        ("boot/efi/EFI/refind/refind.conf", "options in /boot/efi/EFI/refind/refind.conf (rEFInd)"),
+    ];
+    if !has_grub(root) || cmdline.is_empty() {
+        return None;
+    }
+    let mut places: Vec<&str> =
+        FILES.into_iter().filter(|(path, _)| root.exists(path)).map(|(_, place)| place).collect();
+    // The path is one of EFI: the firmware, or a program of it, started the kernel itself.
+    if boot_arguments::value(cmdline, "initrd").is_some_and(|path| path.starts_with('\\')) {
+        places.push("the entry of the firmware (sudo efibootmgr --unicode)");
+    }
+    if virt::hypervisor(root).name.is_some_and(|kind| kind != "none") {
+        places.push("the host, which can start the kernel of a guest by itself");
+    }
+    let places = if places.is_empty() { String::new() } else { format!("; look in {}", places.join(", or ")) };
+    Some(format!(
+        "which boot loader started the kernel is not known: not GRUB, which adds BOOT_IMAGE= to /proc/cmdline{places}"
+    ))
 }
 
 /// The arguments that others replace, in words.
@@ -205,9 +240,8 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         return Some(("systemd-boot", steps));
     }
     // U-Boot reads such a configuration, too.
-    let has_grub = || root.exists("usr/sbin/grubby") || root.exists(GRUB);
     let is_extlinux =
-        traces.allow(Loader::Extlinux) && (!traces.allow(Loader::Grub) || traces.is_syslinux() || !has_grub());
+        traces.allow(Loader::Extlinux) && (!traces.allow(Loader::Grub) || traces.is_syslinux() || !has_grub(root));
     if is_extlinux && root.exists(EXTLINUX_OPTIONS) {
         let mut steps = shell_variable(root, &[EXTLINUX_OPTIONS.to_owned()], EXTLINUX_VARIABLE, added);
         steps.push("sudo update-extlinux".to_owned());
@@ -275,15 +309,15 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     root.exists(GRUB).then(|| {
         let update = if root.exists(TRANSACTIONAL_UPDATE) {
             // Its system is read-only: only a new snapshot has the new file.
-            "sudo transactional-update grub.cfg"
+            "sudo transactional-update grub.cfg".to_owned()
         } else if root.exists("usr/sbin/update-grub") {
-            "sudo update-grub"
-        } else if root.exists("boot/grub2") {
-            "sudo grub2-mkconfig -o /boot/grub2/grub.cfg"
+            "sudo update-grub".to_owned()
+        } else if let Some(path) = configuration_of_grub2(root) {
+            format!("sudo grub2-mkconfig -o /{path}")
         } else if root.exists("boot/grub") {
-            "sudo grub-mkconfig -o /boot/grub/grub.cfg"
+            "sudo grub-mkconfig -o /boot/grub/grub.cfg".to_owned()
         } else {
-            "sudo update-grub"
+            "sudo update-grub".to_owned()
         };
         let mut steps = grub_variables(root, added);
         // The entries have their own arguments, which making the configuration again does not change.
@@ -294,9 +328,34 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         {
             steps.extend(entries_with(root, BLS_ENTRIES, added));
         }
-        steps.push(update.to_owned());
+        steps.push(update);
         ("GRUB", steps)
     })
+}
+
+/// The configuration that `grub2-mkconfig` writes, on distributions that call it so: Fedora, SUSE, and those made from them.
+/// `None` on others. On EFI, earlier releases of Red Hat have it in the partition of EFI.
+fn configuration_of_grub2(root: &Root) -> Option<String> {
+    const OWN: &str = "boot/grub2/grub.cfg";
+    const EFI: &str = "boot/efi/EFI";
+    let is_relative = || {
+        let release = root.read("etc/os-release").unwrap_or_default();
+        let of = |name: &str| release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        let ids = format!("{} {}", of("ID").unwrap_or_default(), of("ID_LIKE").unwrap_or_default());
+        let mut ids = ids.split(|c: char| !c.is_ascii_alphanumeric());
+        ids.any(|id| ["fedora", "rhel", "centos", "suse", "opensuse"].contains(&id))
+    };
+    if !root.exists("usr/sbin/grub2-mkconfig") && !root.exists("boot/grub2") && !is_relative() {
+        return None;
+    }
+    // The distribution links its configuration of EFI machines.
+    let linked = root.link("etc/grub2-efi.cfg").filter(|_| root.exists("sys/firmware/efi"));
+    if let Some(target) = linked {
+        return Some(target.trim_start_matches("../").trim_start_matches('/').to_owned());
+    }
+    let of_efi = root.list(EFI).into_iter().map(|folder| format!("{EFI}/{folder}/grub.cfg"));
+    let of_efi = of_efi.filter(|path| root.exists(path)).find(|_| !root.exists(OWN));
+    Some(of_efi.unwrap_or_else(|| OWN.to_owned()))
 }
 
 /// The steps on a machine where tuned adds arguments that these replace: the kernel does not accept two sets of isolated CPUs.

@@ -263,7 +263,7 @@ fn the_boot_loader_of_a_container_is_not_the_one_that_counts() {
     let (_folder, root) = machine(&[
         ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=0\"\n"),
         ("usr/sbin/update-grub", ""),
-        ("proc/cmdline", "quiet"),
+        ("proc/cmdline", "BOOT_IMAGE=/vmlinuz quiet"),
     ]);
     let steps = || tune::boot(&root, &"1".parse().unwrap()).unwrap().steps;
     assert_eq!(steps()[1], "sudo update-grub");

@@ -27,6 +27,9 @@ pub(super) enum Loader {
 pub(super) struct Traces {
     /// GRUB and SYSLINUX add `BOOT_IMAGE=` to the arguments (grub-core/loader/i386/linux.c; com32/elflink/ldlinux/kernel.c).
     has_boot_image: bool,
+    /// True if the arguments show that GRUB, which always adds `BOOT_IMAGE=`, did not start the kernel. Under Xen, they are
+    /// those of a module, or a program of the host reads the configuration of GRUB.
+    lacks_boot_image: bool,
     /// SYSLINUX also adds `initrd=`, which GRUB does not.
     has_initrd: bool,
     /// The name in the variable `LoaderInfo` of EFI: `systemd-boot 257.9`, `GRUB 2.12`.
@@ -42,6 +45,7 @@ impl Traces {
         let variable = format!("sys/firmware/efi/efivars/LoaderInfo-{VENDOR}");
         Self {
             has_boot_image: has("BOOT_IMAGE"),
+            lacks_boot_image: !cmdline.is_empty() && !has("BOOT_IMAGE") && !root.exists("sys/hypervisor/type"),
             has_initrd: has("initrd"),
             info: root.read_bytes(&variable).ok().and_then(|bytes| variable_text(&bytes)),
             // Its implementation of EFI can start another boot loader.
@@ -61,6 +65,9 @@ impl Traces {
                 Loader::UnifiedImage => true,
                 Loader::PiFirmware | Loader::Extlinux | Loader::UBoot => false,
             };
+        }
+        if loader == Loader::Grub && self.lacks_boot_image {
+            return false;
         }
         // A script of U-Boot can pass on the arguments of the firmware of a Raspberry Pi.
         !self.is_uboot || matches!(loader, Loader::PiFirmware | Loader::Extlinux | Loader::UBoot)

@@ -99,7 +99,7 @@ fn arguments_in_force_are_left_out() {
 /// The running kernel has the arguments, but the next boot would not.
 #[test]
 fn values_that_the_next_boot_would_change_are_replaced() {
-    let running = ("proc/cmdline", "isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3");
+    let running = ("proc/cmdline", "BOOT_IMAGE=/vmlinuz isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3");
     let grub = ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"isolcpus=1 nohz_full=3,2 quiet\"\n");
     assert_eq!(
         steps(&[running, grub]).1[0],
@@ -375,8 +375,52 @@ fn files_of_another_boot_loader_are_ignored() {
     assert_eq!(loader(other, "", &[by_uboot, LOADER_CONF, GRUB]), "U-Boot");
     assert_eq!(loader(by_grub, "", &[by_uboot, FW_ENV, GRUB]), "GRUB", "U-Boot started GRUB");
     assert_eq!(loader(other, "", &[by_uboot, "sys/firmware/efi/runtime", LOADER_CONF]), "systemd-boot");
-    // Nothing shows the boot loader.
+    // Nothing shows the boot loader, but GRUB would have added its argument.
     assert_eq!(loader(other, "", &[LOADER_CONF, GRUB]), "systemd-boot");
+    assert_eq!(loader(other, "", &[GRUB, "usr/sbin/grubby"]), "none");
+    assert_eq!(loader("", "", &[GRUB]), "GRUB", "the arguments are not known");
+    assert_eq!(loader(other, "", &[GRUB, "sys/hypervisor/type"]), "GRUB", "Xen started the kernel");
+}
+
+/// GRUB is installed and did not start the kernel: the doubt names the places of the arguments that are known.
+#[test]
+fn a_kernel_that_grub_did_not_start_has_an_unknown_boot_loader() {
+    let printed = |cmdline: &str, file: &str| {
+        let (loader, steps) = steps(&[(GRUB, ""), ("proc/cmdline", cmdline), (file, "")]);
+        assert_eq!((loader, steps.len()), (None, 2), "{steps:?}");
+        assert!(steps[1].starts_with("add to the kernel's arguments in your boot loader: isolcpus="), "{steps:?}");
+        steps[0].clone()
+    };
+    let doubt = "which boot loader started the kernel is not known: not GRUB, which adds BOOT_IMAGE= to /proc/cmdline";
+    assert_eq!(printed("root=/dev/sda2 rw", "boot/grub/grub.cfg"), doubt);
+    let limine = printed("root=/dev/sda2 rw", "boot/limine.conf");
+    assert_eq!(limine, format!("{doubt}; look in cmdline in /boot/limine.conf (Limine)"));
+    let stub = printed("root=/dev/sda2 rw initrd=\\initramfs-linux.img", "boot/grub/grub.cfg");
+    assert_eq!(stub, format!("{doubt}; look in the entry of the firmware (sudo efibootmgr --unicode)"));
+    let (loader, steps) =
+        steps(&[(GRUB, ""), ("proc/cmdline", "root=/dev/vda1"), ("sys/class/dmi/id/sys_vendor", "QEMU")]);
+    assert!(
+        loader.is_none() && steps[0].ends_with("look in the host, which can start the kernel of a guest by itself")
+    );
+}
+
+/// Fedora, Red Hat and SUSE have no `update-grub`.
+#[test]
+fn grub2_has_its_own_command_and_file() {
+    let grub = (GRUB, "GRUB_CMDLINE_LINUX=\"quiet\"\n");
+    let command = |files: &[(&str, &str)]| steps(&[&[grub], files].concat()).1.pop().unwrap();
+    let fedora = ("etc/os-release", "NAME=\"Fedora Linux\"\nID=fedora\n");
+    assert_eq!(command(&[fedora]), "sudo grub2-mkconfig -o /boot/grub2/grub.cfg");
+    assert_eq!(
+        command(&[("etc/os-release", "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\n")]),
+        "sudo grub2-mkconfig -o /boot/grub2/grub.cfg"
+    );
+    let of_efi = ("boot/efi/EFI/redhat/grub.cfg", "");
+    let red_hat = [("usr/sbin/grub2-mkconfig", ""), of_efi];
+    assert_eq!(command(&red_hat), "sudo grub2-mkconfig -o /boot/efi/EFI/redhat/grub.cfg");
+    // The file of EFI only names the other one.
+    assert_eq!(command(&[of_efi, ("boot/grub2/grub.cfg", "")]), "sudo grub2-mkconfig -o /boot/grub2/grub.cfg");
+    assert_eq!(command(&[("etc/os-release", "ID=debian\n")]), "sudo update-grub");
 }
 
 /// The next boot does not read the arguments in the files of another boot loader.
