@@ -4,7 +4,7 @@ use std::io::Read;
 
 use record::Machine;
 
-use crate::{CpuList, Root, Unreadable, cpus};
+use crate::{CpuList, Root, Unreadable, cpus, root::Unread};
 
 /// Limit for the unpacked configuration, bytes, so that a damaged `config.gz` cannot fill the memory.
 const CONFIG_BYTES_MAX: u64 = 8 << 20;
@@ -27,8 +27,12 @@ impl Config {
     /// Reads `proc/config.gz`, or else the file that distributions install with the kernel.
     pub(crate) fn read(root: &Root, release: Option<&str>) -> Option<Self> {
         let is_config = |text: &String| text.contains("CONFIG_");
-        if let Some(text) = root.read_bytes("proc/config.gz").ok().and_then(|bytes| unpack(&bytes)).filter(is_config) {
-            return Some(Self { path: "proc/config.gz".to_owned(), text });
+        const OWN: &str = "proc/config.gz";
+        if let Ok(bytes) = root.read_bytes(OWN) {
+            match unpack(&bytes).filter(is_config) {
+                Some(text) => return Some(Self { path: OWN.to_owned(), text }),
+                None => root.add_unread([Unread { path: OWN.to_owned(), why: Unreadable::NotUnderstood }]),
+            }
         }
         let release = release?;
         let text = |path: &str| root.parsed(path, |text| Some(format!("{text}\n")).filter(is_config)).ok();
