@@ -160,8 +160,9 @@ pub(crate) fn constant_file(root: &Root, cpu: u32) -> Option<String> {
 pub(crate) fn highest_khz(root: &Root, cpu: u32) -> Option<u64> {
     let khz = |name: &str| root.number::<u64>(&format!("{CPU}/cpu{cpu}/cpufreq/{name}"));
     let highest = khz("cpuinfo_max_freq")?;
-    let now = khz("scaling_max_freq")
-        .filter(|now| *now < highest && (frequency_ceiling(root, cpu).is_some() || is_nominal_limit(root, cpu)));
+    let now = khz("scaling_max_freq").filter(|now| {
+        *now < highest && (frequency_ceiling(root, cpu).is_some() || is_nominal_limit(root, cpu) == Ok(true))
+    });
     Some(now.unwrap_or(highest))
 }
 
@@ -261,12 +262,21 @@ pub(crate) fn frequency_ceiling(root: &Root, cpu: u32) -> Option<Ceiling> {
     (!crate::conditions::cooling(root).is_empty()).then_some(Ceiling::Heat)
 }
 
-/// True if the user's limit of a CPU is its nominal frequency, so that it never reaches those of turbo. Intel's drivers
-/// show the nominal frequency.
-pub(crate) fn is_nominal_limit(root: &Root, cpu: u32) -> bool {
-    let khz = |name: &str| root.number::<u64>(&format!("{CPU}/cpu{cpu}/cpufreq/{name}"));
-    let base = khz("base_frequency");
-    base < khz("cpuinfo_max_freq") && khz("scaling_max_freq").is_some_and(|limit| Some(limit) == base)
+/// True if the user's limit of a CPU is its nominal frequency, so that it never reaches those of turbo. Intel's drivers show
+/// the nominal frequency; others have no such file.
+///
+/// # Errors
+/// [`Unreadable`]: a file exists but cannot be read or understood.
+pub(crate) fn is_nominal_limit(root: &Root, cpu: u32) -> Result<bool, Unreadable> {
+    let khz = |name: &str| {
+        let path = format!("{CPU}/cpu{cpu}/cpufreq/{name}");
+        match root.parsed(&path, |text| text.parse::<u64>().ok()) {
+            Err(Unreadable::Absent) => Ok(None),
+            read => read.map(Some),
+        }
+    };
+    let (base, highest, limit) = (khz("base_frequency")?, khz("cpuinfo_max_freq")?, khz("scaling_max_freq")?);
+    Ok(base.is_some() && base < highest && limit == base)
 }
 
 /// The CPUs of this machine, also offline ones; the online ones if they cannot be read.

@@ -43,13 +43,16 @@ pub(crate) fn limit_us(root: &Root) -> Result<Option<u64>, Unreadable> {
 /// The limit and the service that keeps it as a setting; `None` if there is no limit, or if another program may have set it.
 pub(crate) fn of_service(root: &Root) -> Option<(u64, Holder)> {
     let limit_us = limit_us(root).ok()??;
-    let holders = holders(root);
+    let holders = holders(root).ok()?;
     let all_are_services = holders.iter().all(Holder::is_service);
     holders.into_iter().next().filter(|_| all_are_services).map(|first| (limit_us, first))
 }
 
 /// The processes that have the device open, as far as this process may see: programs first, then services.
-pub(crate) fn holders(root: &Root) -> Vec<Holder> {
+///
+/// # Errors
+/// The processes cannot be listed, or one of these has a name that cannot be read.
+pub(crate) fn holders(root: &Root) -> Result<Vec<Holder>, Unreadable> {
     // These reads are not remembered, because a copy of the machine must not name the files of its programs.
     let unkept = root.not_kept();
     let open_file = |process: u32| {
@@ -57,9 +60,21 @@ pub(crate) fn holders(root: &Root) -> Vec<Holder> {
         let is_device = |path: &String| unkept.link(path).is_some_and(|target| target == format!("/{DEVICE}"));
         unkept.list(&folder).into_iter().map(|file| format!("{folder}/{file}")).find(is_device)
     };
+    let earlier = root.take_unread();
+    let listed = root.list("proc");
+    let unread = root.take_unread();
+    root.add_unread(earlier);
+    if let Some(unread) = unread.first() {
+        return Err(unread.why);
+    }
     let mut holders = Vec::new();
-    for (process, name) in tasks::processes(&unkept) {
+    for process in listed.iter().filter_map(|name| name.parse::<u32>().ok()) {
         let Some(file) = open_file(process) else { continue };
+        let name = match tasks::name(&unkept, &process.to_string()) {
+            // It has ended meanwhile.
+            Err(Unreadable::Absent) => continue,
+            name => name?,
+        };
         let holder = Holder { process, name };
         if holder.is_service() {
             // A copy needs these to know the limit as a setting.
@@ -68,5 +83,5 @@ pub(crate) fn holders(root: &Root) -> Vec<Holder> {
         holders.push(holder);
     }
     holders.sort_by_key(Holder::is_service);
-    holders
+    Ok(holders)
 }

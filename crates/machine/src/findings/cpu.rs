@@ -493,7 +493,11 @@ fn frequency_limit(context: &CheckContext) -> Finding {
                 .permanent(),
         };
     }
-    if cpus.iter().all(|cpu| cpus::is_nominal_limit(context.root, cpu)) {
+    let is_nominal = match all_are_nominal(context, &cpus) {
+        Ok(is_nominal) => is_nominal,
+        Err(read) => return unknown(ID, "nominal frequency not readable", read),
+    };
+    if is_nominal {
         let title = format!(
             "{} limited to the nominal frequency, {} of {} MHz: no turbo",
             cpus.in_words(),
@@ -510,6 +514,21 @@ fn frequency_limit(context: &CheckContext) -> Finding {
             remedies.collect::<Vec<_>>().join("\n"),
         )
         .until_boot()
+}
+
+/// True if the user limits all these CPUs to their nominal frequency; the evidence if that cannot be read.
+fn all_are_nominal(context: &CheckContext, cpus: &CpuList) -> Result<bool, String> {
+    if cpus.is_empty() {
+        return Err(context.evidence(cpus::ONLINE));
+    }
+    let each: Vec<_> = cpus.iter().map(|cpu| (cpu, cpus::is_nominal_limit(context.root, cpu))).collect();
+    if each.iter().any(|(_, is_nominal)| *is_nominal == Ok(false)) {
+        return Ok(false);
+    }
+    match each.iter().find(|(_, is_nominal)| is_nominal.is_err()) {
+        Some((cpu, _)) => Err(context.evidence(&format!("{CPU}/cpu{cpu}/cpufreq/base_frequency"))),
+        None => Ok(true),
+    }
 }
 
 fn turbo(context: &CheckContext) -> Finding {
@@ -546,10 +565,14 @@ fn turbo(context: &CheckContext) -> Finding {
         return finding;
     }
     let judged = context.realtime_cpus();
-    let is_out_of_reach = || !judged.is_empty() && judged.iter().all(|cpu| cpus::is_nominal_limit(context.root, cpu));
+    let is_out_of_reach = match all_are_nominal(context, &judged) {
+        Ok(is_nominal) => is_nominal,
+        Err(read) if value != off => return unknown(ID, "frequency limits not readable", read),
+        Err(_) => false,
+    };
     match value.as_str() {
         value if value == off => ok(ID, "no turbo frequencies", read),
-        "0" | "1" if is_out_of_reach() => {
+        "0" | "1" if is_out_of_reach => {
             let limit = format!("{CPU}/cpu{}/cpufreq/scaling_max_freq", judged.first().unwrap_or(0));
             let title = format!("no turbo frequencies{}: limited to the nominal one", context.on_realtime_cpus());
             ok(ID, title, format!("{read}, {}", context.evidence(&limit)))

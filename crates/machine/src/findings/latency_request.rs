@@ -33,7 +33,17 @@ fn of_programs(context: &CheckContext) -> Option<Finding> {
         let title = format!("{name} keeps all CPUs out of idle states that take more than {limit_us} us to leave");
         return Some(ok(ID, title, open_in(process)));
     }
-    let (by, read, remedy) = match program_limit::holders(context.root).into_iter().next() {
+    let holders = match program_limit::holders(context.root) {
+        Ok(holders) => holders,
+        Err(_) => {
+            return Some(unknown(
+                ID,
+                format!("a program limits idle states to {limit_us} us: its name is not readable"),
+                read,
+            ));
+        }
+    };
+    let (by, read, remedy) = match holders.into_iter().next() {
         Some(Holder { process, name }) => {
             let remedy = format!("end {name}, unless it is the work that you qualify");
             (format!("{name} (process {process})"), open_in(process), remedy)

@@ -38,32 +38,40 @@ struct Device {
     path: String,
     name: String,
     control: String,
-    /// The file with its delay, and the delay, ms, if it is negative: the kernel then never suspends the device
-    /// (Documentation/power/runtime_pm.rst).
-    endless_delay: Option<(String, i64)>,
+    /// The file with its delay.
+    delay: String,
+    /// The delay, ms; `None` without one, or if the device may not be suspended. With a negative one, the kernel never suspends
+    /// the device (Documentation/power/runtime_pm.rst).
+    delay_ms: Result<Option<i64>, Unreadable>,
 }
 
 impl Device {
-    /// The device in this folder; `None` if it has no power saving.
-    fn read(root: &Root, folder: &str, name: String) -> Option<Self> {
+    /// The device in this folder; `None` if it has no power saving. The file of a driver that uses no delay cannot be read,
+    /// which no driver of USB does.
+    fn read(root: &Root, folder: &str, name: String, is_usb: bool) -> Option<Self> {
         let path = format!("{folder}/power/control");
         let control = root.read(&path)?;
         let delay = format!("{folder}/power/autosuspend_delay_ms");
-        // Without power saving, the delay does not count, and drivers without a delay have no readable file.
-        let delay_ms = || root.number::<i64>(&delay).filter(|delay_ms| *delay_ms < 0);
-        let endless_delay = if control == "auto" { delay_ms().map(|delay_ms| (delay.clone(), delay_ms)) } else { None };
-        Some(Self { path, name, control, endless_delay })
+        let read = || match root.parsed(&delay, |text| text.parse::<i64>().ok()) {
+            Err(Unreadable::Absent) => Ok(None),
+            Err(Unreadable::Failed) if !is_usb => Ok(None),
+            read => read.map(Some),
+        };
+        let delay_ms = if control == "auto" { read() } else { Ok(None) };
+        Some(Self { path, name, control, delay, delay_ms })
     }
 
-    fn may_sleep(&self) -> bool {
-        self.control == "auto" && self.endless_delay.is_none()
+    fn is_kept_awake(&self) -> bool {
+        matches!(self.delay_ms, Ok(Some(..0)))
     }
 
     fn evidence(&self) -> String {
         let control = evidence(&self.path, &self.control);
-        match &self.endless_delay {
-            Some((path, delay_ms)) => format!("{control}, {}", evidence(path, &delay_ms.to_string())),
-            None => control,
+        match self.delay_ms {
+            Ok(Some(delay_ms)) if delay_ms < 0 => {
+                format!("{control}, {}", evidence(&self.delay, &delay_ms.to_string()))
+            }
+            _ => control,
         }
     }
 }
@@ -79,7 +87,12 @@ fn suspending(id: &str, context: &CheckContext, devices: &[Device], what: &str, 
     if let Some(odd) = devices.iter().find(|device| !matches!(device.control.as_str(), "on" | "auto")) {
         return unknown(id, format!("power saving of {} not understood", odd.name), evidence(&odd.path, &odd.control));
     }
-    let sleeping: Vec<&Device> = devices.iter().filter(|device| device.may_sleep()).collect();
+    if let Some((device, why)) = devices.iter().find_map(|device| Some((device, device.delay_ms.err()?))) {
+        let title = format!("power saving of {} not readable", device.name);
+        return unknown(id, title, without(&device.delay, why));
+    }
+    let sleeping: Vec<&Device> =
+        devices.iter().filter(|device| device.control == "auto" && !device.is_kept_awake()).collect();
     let Some(device) = sleeping.first() else {
         return ok(id, format!("no {what} is suspended while idle"), first.evidence());
     };
@@ -107,7 +120,7 @@ fn pci_controllers(root: &Root) -> Vec<Device> {
         let is_class = |class: &str| class.strip_prefix("0x").is_some_and(|hex| u32::from_str_radix(hex, 16).is_ok());
         let class = root.text_if(&format!("{PCI}/{name}/class"), is_class).ok()?;
         let (_, kind) = PCI_KINDS.iter().find(|(code, _)| class.starts_with(code))?;
-        Device::read(root, &format!("{PCI}/{name}"), format!("{kind} {name}"))
+        Device::read(root, &format!("{PCI}/{name}"), format!("{kind} {name}"), false)
     };
     root.list(PCI).into_iter().filter_map(device).collect()
 }
@@ -118,7 +131,7 @@ pub(crate) fn pci_devices(root: &Root) -> Vec<String> {
 }
 
 fn paths(devices: Vec<Device>) -> Vec<String> {
-    devices.into_iter().filter(|device| device.endless_delay.is_none()).map(|device| device.path).collect()
+    devices.into_iter().filter(|device| !device.is_kept_awake()).map(|device| device.path).collect()
 }
 
 fn usb(context: &CheckContext) -> Finding {

@@ -678,7 +678,7 @@ pub const DEFINITIONS: &[Definition] = &[
 /// A limit at the nominal frequency keeps the CPUs off turbo, and is only lifted on request.
 fn highest_frequency(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let writes = frequencies(context, value.unwrap_or("max"), &["scaling_max_freq"])?;
-    let is_nominal = |cpu| cpus::is_nominal_limit(context.root, cpu);
+    let is_nominal = |cpu| cpus::is_nominal_limit(context.root, cpu) == Ok(true);
     if !context.is_named && !context.cpus.is_empty() && context.cpus.iter().all(is_nominal) {
         return Err(WhyNot::NoEffect(
             "the limit is the nominal frequency: without turbo, there is no higher one".to_owned(),
