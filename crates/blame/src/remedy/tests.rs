@@ -182,7 +182,7 @@ fn names_the_limit_of_the_kernel() {
     says(
         &throttled,
         &RemedyFacts { has_fair_server: true, ..facts() },
-        &["mount -t debugfs", "/sched/fair_server/cpu*/runtime", "starves its CPU"],
+        &["mount -t debugfs", "/sched/*_server/cpu*/runtime", "starves its CPU"],
     );
     let polling = RemedyFacts { polls_each_ns: Some(100_000_000), ..facts() };
     says(&throttled, &polling, &["punctual's own polling thread", "`--runtime 50000us`"]);

@@ -2,7 +2,7 @@
 
 use record::{Finding, FindingState, Machine};
 
-use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, sched_ext, unknown, warn, without};
 use crate::kernel::{
     DEBUGFS, DYNAMIC, FAIR_SERVERS_OFF, MOUNT_DEBUGFS, Preempt, has_fair_server, lacks_debugfs,
     preempt as preempt_model, version,
@@ -51,6 +51,12 @@ pub(super) const CHECKS: &[Check] = &[
         subject: "timers of CPUs without a tick (`nohz_full`) that may run on other CPUs",
         source: "Linux, Documentation/admin-guide/sysctl/kernel.rst",
         run: timer_migration,
+    },
+    Check {
+        id: sched_ext::ID,
+        subject: "a scheduler of ordinary threads that a program has loaded (sched_ext)",
+        source: "Linux, Documentation/scheduler/sched-ext.rst",
+        run: sched_ext::check,
     },
     Check {
         id: "clock.source",
@@ -120,20 +126,21 @@ fn real_time_kernel(context: &CheckContext) -> String {
         Some("aarch64") if kernel.is_none_or(is_of_distribution) => Some("arm64"),
         _ => None,
     };
+    let command = match packages {
+        Some(arch) if os.starts_with("Debian") => format!("sudo apt install linux-image-rt-{arch}"),
+        Some(_) if has_ubuntu_pro_kernel(os) => "sudo pro enable realtime-kernel".to_owned(),
+        _ => return FROM_SOURCE.to_owned(),
+    };
     let is_installed = |release: &str| {
         ["boot/config-", "boot/vmlinuz-", "lib/modules/", "usr/lib/modules/"]
             .iter()
             .any(|place| context.root.exists(&format!("{place}{release}")))
     };
-    if let Some(release) = kernel.filter(|release| packages.is_some() && !is_installed(release)) {
-        return format!(
+    match kernel.filter(|release| !is_installed(release)) {
+        Some(release) => format!(
             "start a kernel built with CONFIG_PREEMPT_RT=y (mainline since Linux 6.12) in place of {release}, which is not one of this system: it has no /lib/modules/{release}"
-        );
-    }
-    match packages {
-        Some(arch) if os.starts_with("Debian") => format!("sudo apt install linux-image-rt-{arch}"),
-        Some(_) if has_ubuntu_pro_kernel(os) => "sudo pro enable realtime-kernel".to_owned(),
-        _ => FROM_SOURCE.to_owned(),
+        ),
+        None => command,
     }
 }
 
@@ -151,7 +158,13 @@ fn rt_throttling(context: &CheckContext) -> Finding {
     if !has_fair_server(kernel) {
         return rt_limit(context, ID);
     }
-    let server = fair_server(context, ID);
+    let server = match server(context, ID, "fair_server") {
+        // Threads of a loaded scheduler have a server of their own.
+        fair if fair.state == FindingState::Ok && sched_ext::is_loaded(context.root) && has_ext_server(context) => {
+            server(context, ID, "ext_server")
+        }
+        fair => fair,
+    };
     // With control groups for real-time threads, such a kernel has the old limit as well.
     let has_both = context.config().map(|config| config.has("RT_GROUP_SCHED"));
     match (server.state, has_both) {
@@ -217,10 +230,15 @@ fn rt_limit(context: &CheckContext, id: &str) -> Finding {
     }
 }
 
+/// True if this kernel has a server for the threads of a loaded scheduler.
+fn has_ext_server(context: &CheckContext) -> bool {
+    context.root.exists("sys/kernel/debug/sched/ext_server")
+}
+
 /// Since Linux 6.12 a server of each CPU gives ordinary threads time on demand.
-fn fair_server(context: &CheckContext, id: &str) -> Finding {
+fn server(context: &CheckContext, id: &str, kind: &str) -> Finding {
     const NS_PER_US: u64 = 1000;
-    let folder = |cpu: u32| format!("sys/kernel/debug/sched/fair_server/cpu{cpu}");
+    let folder = |cpu: u32| format!("sys/kernel/debug/sched/{kind}/cpu{cpu}");
     let mut off = None;
     for cpu in context.online() {
         let path = format!("{}/runtime", folder(cpu));

@@ -11,6 +11,7 @@ mod latency_request;
 mod memory;
 mod power;
 mod rights;
+mod sched_ext;
 mod sound;
 mod tasks;
 #[cfg(test)]
@@ -20,7 +21,10 @@ mod unreadable;
 
 pub(crate) use self::{
     cpu::IDLE_EXIT_LIMIT_NS,
-    power::{ASPM_POLICY, aspm_is_off, aspm_is_unused, pci_devices, usb_devices},
+    power::{
+        ASPM_POLICY, PLATFORM_PROFILE, PLATFORM_PROFILES, aspm_is_off, aspm_is_unused, fastest_profile, pci_devices,
+        profile_rank, usb_devices,
+    },
 };
 
 use std::cell::{Cell, OnceCell};

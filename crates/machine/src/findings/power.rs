@@ -22,6 +22,12 @@ pub(super) const CHECKS: &[Check] = &[
         run: usb,
     },
     Check {
+        id: "power.platform_profile",
+        subject: "a profile of the firmware that saves power",
+        source: "Linux, Documentation/ABI/testing/sysfs-platform_profile",
+        run: platform_profile,
+    },
+    Check {
         id: "power.aspm",
         subject: "PCI Express links that sleep between transfers (ASPM)",
         source: "Linux, Documentation/admin-guide/kernel-parameters.txt, pcie_aspm.policy",
@@ -153,7 +159,7 @@ fn peripherals(root: &Root) -> Vec<Device> {
             return None;
         }
         let product = read("product").filter(|product| !product.is_empty());
-        Device::read(root, &format!("{USB}/{name}"), product.unwrap_or_else(|| name.clone()))
+        Device::read(root, &format!("{USB}/{name}"), product.unwrap_or_else(|| name.clone()), true)
     };
     root.list(USB).into_iter().filter_map(device).collect()
 }
@@ -161,6 +167,60 @@ fn peripherals(root: &Root) -> Vec<Device> {
 /// The files `power/control` of the USB devices, except for those that are never suspended because of their delay.
 pub(crate) fn usb_devices(root: &Root) -> Vec<String> {
     paths(peripherals(root))
+}
+
+/// The profile of the firmware, which chooses between power, heat and speed.
+pub(crate) const PLATFORM_PROFILE: &str = "sys/firmware/acpi/platform_profile";
+pub(crate) const PLATFORM_PROFILES: &str = "sys/firmware/acpi/platform_profile_choices";
+/// All profiles, the one that saves most first. `max-power` may exceed what the battery can give.
+const PROFILES: [&str; 7] =
+    ["low-power", "cool", "quiet", "balanced", "balanced-performance", "performance", "max-power"];
+/// The profile that gives up no speed within the limits of the machine.
+const FULL_SPEED: usize = 5;
+
+/// The place of a profile in [`PROFILES`]; `None` for another one.
+pub(crate) fn profile_rank(profile: &str) -> Option<usize> {
+    PROFILES.iter().position(|known| *known == profile)
+}
+
+/// The fastest profile that this firmware offers, up to `performance`; `None` if it is not known.
+pub(crate) fn fastest_profile(root: &Root) -> Option<&'static str> {
+    let is_list = |text: &str| text.split_whitespace().any(|word| profile_rank(word).is_some());
+    let offered = root.text_if(PLATFORM_PROFILES, is_list).ok()?;
+    let ranks = offered.split_whitespace().filter_map(profile_rank).filter(|rank| *rank <= FULL_SPEED);
+    ranks.max().map(|rank| PROFILES[rank])
+}
+
+fn platform_profile(context: &CheckContext) -> Finding {
+    const ID: &str = "power.platform_profile";
+    let profile = match context.root.word(PLATFORM_PROFILE) {
+        Ok(profile) => profile,
+        Err(Unreadable::Absent) if context.root.exists("sys/kernel") => {
+            return not_applicable(ID, "the firmware has no profiles", without(PLATFORM_PROFILE, Unreadable::Absent));
+        }
+        Err(why) => return unknown(ID, "profile of the firmware not readable", without(PLATFORM_PROFILE, why)),
+    };
+    let read = evidence(PLATFORM_PROFILE, &profile);
+    let Some(fastest) = fastest_profile(context.root) else {
+        let read = format!("{read}, {}", context.evidence(PLATFORM_PROFILES));
+        return unknown(ID, "profiles of the firmware not readable", read);
+    };
+    match profile_rank(&profile) {
+        Some(rank) if Some(rank) >= profile_rank(fastest) => {
+            ok(ID, format!("the firmware gives full speed (profile {profile})"), read)
+        }
+        Some(_) => warn(ID, format!("the firmware saves power or noise (profile {profile})"), read)
+            .because(
+                "It then limits power and frequency below what the kernel asks for, and changes both with the heat.",
+                match context.root.exists("usr/bin/powerprofilesctl") && fastest == "performance" {
+                    // Its daemon would set the file back.
+                    true => "powerprofilesctl set performance".to_owned(),
+                    false => format!("echo {fastest} | sudo tee /{PLATFORM_PROFILE}"),
+                },
+            )
+            .until_boot(),
+        None => unknown(ID, format!("profile {profile} of the firmware not understood"), read),
+    }
 }
 
 /// The policy of power saving of PCI Express links.

@@ -18,7 +18,10 @@ use super::{
 use crate::{
     cpus::{self, Turbo},
     facts::{THP, in_mib, thp_sizes, too_much_merged},
-    findings::{ASPM_POLICY, aspm_is_off, aspm_is_unused, pci_devices, usb_devices},
+    findings::{
+        ASPM_POLICY, PLATFORM_PROFILE, PLATFORM_PROFILES, aspm_is_off, aspm_is_unused, fastest_profile, pci_devices,
+        profile_rank, usb_devices,
+    },
     has_fair_server,
     kernel::Config,
     nic::NicSettings,
@@ -32,6 +35,8 @@ const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
 const DEFAULT_AFFINITY: &str = "proc/irq/default_smp_affinity";
 const RT_RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const RT_PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
+/// The servers for threads of a scheduler that a program has loaded (sched_ext).
+const EXT_SERVERS: &str = "sys/kernel/debug/sched/ext_server/cpu#/runtime";
 /// The largest time for ordinary threads, ns in each second: the kernel keeps 5 % for other threads (the default of
 /// `sched_rt_runtime_us`), and a whole second would stop all real-time threads.
 const FAIR_NS_MAX: i64 = 950_000_000;
@@ -432,11 +437,14 @@ pub const DEFINITIONS: &[Definition] = &[
         risk: "a real-time thread that never sleeps hangs its CPU",
         source: "Linux, Documentation/scheduler/sched-deadline.rst; kernel/sched/debug.c",
         is_on_request: true,
-        files: &["sys/kernel/debug/sched/fair_server/cpu#/runtime"],
+        files: &["sys/kernel/debug/sched/fair_server/cpu#/runtime", EXT_SERVERS],
         expects: OldValue::Number(0, i64::MAX),
         find: |context, value| {
             let wanted = if value == Some("off") { "0".to_owned() } else { number(value, 0, 0..=FAIR_NS_MAX)? };
-            each(context, cpu_files(context, "sys/kernel/debug/sched/fair_server/cpu#/runtime"), &wanted)
+            let mut paths = cpu_files(context, "sys/kernel/debug/sched/fair_server/cpu#/runtime");
+            // Only kernels with sched_ext have these.
+            paths.extend(cpu_files(context, EXT_SERVERS));
+            each(context, paths, &wanted)
         },
     },
     Definition {
@@ -602,6 +610,20 @@ pub const DEFINITIONS: &[Definition] = &[
         },
     },
     Definition {
+        id: "power.platform_profile",
+        name: "profile of the firmware (platform_profile)",
+        finding: Some("power.platform_profile"),
+        values: "performance (default), or another profile of this machine",
+        effect: "full speed at any load",
+        effect_of: EffectOf::Values(&["performance", "max-power"]),
+        risk: "more power, heat and noise; a power daemon can set it back",
+        source: "Linux, Documentation/ABI/testing/sysfs-platform_profile",
+        is_on_request: false,
+        files: &[PLATFORM_PROFILE],
+        expects: OldValue::Offered("platform_profile_choices"),
+        find: platform_profile,
+    },
+    Definition {
         id: "power.pci",
         name: "idle graphics, sound, network and USB controllers",
         finding: Some("power.pci"),
@@ -674,6 +696,20 @@ pub const DEFINITIONS: &[Definition] = &[
         find: nic,
     },
 ];
+
+/// The fastest profile of this firmware, unless the present one is as fast.
+fn platform_profile(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    let paths = vec![PLATFORM_PROFILE.to_owned()];
+    let Some(wanted) = value else {
+        let fastest = fastest_profile(context.root).unwrap_or("performance");
+        return each_unless(context, paths, fastest, |now| profile_rank(now) >= profile_rank(fastest));
+    };
+    let offered = context.root.read(PLATFORM_PROFILES).unwrap_or_default();
+    if !offered.is_empty() && !offered.split_whitespace().any(|word| word == wanted) {
+        return Err(WhyNot::Value(format!("the firmware does not offer `{wanted}`: it offers {offered}")));
+    }
+    each(context, paths, wanted)
+}
 
 /// A limit at the nominal frequency keeps the CPUs off turbo, and is only lifted on request.
 fn highest_frequency(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {

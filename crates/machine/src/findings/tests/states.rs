@@ -604,3 +604,70 @@ fn the_limit_of_real_time_threads_is_not_rounded() {
     let refused = tune::chosen(&root, &["rt.throttling=0".parse().unwrap()], None).unwrap_err().to_string();
     assert_eq!(refused, "rt.throttling: 0 stops all real-time threads for ever: use off, or a time of 1 to 1000000 us");
 }
+
+#[test]
+fn a_profile_of_the_firmware_is_judged_by_what_it_offers() {
+    let (_folder, root) = machine(&[]);
+    let judged = |profile: &str, offered: &str| {
+        put(&root, "sys/firmware/acpi/platform_profile", profile);
+        put(&root, "sys/firmware/acpi/platform_profile_choices", offered);
+        let plan = tune::plan(&root, &Need::default()).unwrap();
+        let planned = plan.changes.iter().find(|setting| setting.id == "power.platform_profile");
+        let Finding { state, remedy, .. } = finding(&root, "power.platform_profile");
+        let of_remedy = remedy.split(' ').nth(1).map(str::to_owned);
+        let planned = planned.map(|setting| setting.writes[0].to.clone());
+        assert_eq!(of_remedy, planned, "{profile} of {offered}");
+        (state, planned)
+    };
+    use FindingState::{Ok, Unknown, Warn};
+    const ALL: &str = "low-power balanced performance";
+    let faster = |profile: &str| (Warn, Some(profile.to_owned()));
+    assert_eq!(judged("low-power", ALL), faster("performance"));
+    assert_eq!(judged("balanced", ALL), faster("performance"));
+    assert_eq!(judged("performance", ALL), (Ok, None));
+    assert_eq!(judged("max-power", "balanced performance max-power"), (Ok, None));
+    assert_eq!(
+        judged("balanced", "balanced performance max-power"),
+        faster("performance"),
+        "within the battery's limit"
+    );
+    assert_eq!(judged("quiet", "quiet balanced"), faster("balanced"));
+    assert_eq!(judged("balanced", "quiet balanced"), (Ok, None));
+    assert_eq!(judged("custom", ALL), (Unknown, None), "several drivers, each with another one");
+    let refused = tune::chosen(&root, &["power.platform_profile=cool".parse().unwrap()], None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        format!("power.platform_profile: the firmware does not offer `cool`: it offers {ALL}")
+    );
+}
+
+#[test]
+fn a_loaded_scheduler_and_its_server_are_found() {
+    const EXT: &str = "sys/kernel/debug/sched/ext_server";
+    let (_folder, root) = machine(&[("proc/sys/kernel/osrelease", "7.0.0"), ("proc/config.gz", "")]);
+    put(&root, "boot/config-7.0.0", "CONFIG_SCHED_CLASS_EXT=y\n");
+    for (kind, runtime) in [("fair_server", "0"), ("ext_server", "50000000")] {
+        for cpu in 0..2 {
+            put(&root, &format!("sys/kernel/debug/sched/{kind}/cpu{cpu}/runtime"), runtime);
+            put(&root, &format!("sys/kernel/debug/sched/{kind}/cpu{cpu}/period"), "1000000000");
+        }
+    }
+    let judged = |state: &str| {
+        put(&root, "sys/kernel/sched_ext/state", state);
+        ["kernel.sched_ext", "rt.throttling"].map(|id| finding(&root, id).state)
+    };
+    use FindingState::{NotApplicable, Ok, Unknown, Warn};
+    assert_eq!(finding(&root, "kernel.sched_ext").state, NotApplicable);
+    assert_eq!(judged("disabled"), [Ok, Ok]);
+    assert_eq!(judged("enabled"), [Warn, Warn]);
+    assert_eq!(judged("??"), [Unknown, Unknown]);
+    judged("enabled");
+    put(&root, "sys/kernel/sched_ext/root/ops", "lavd_1.0.17");
+    put(&root, "proc/845/comm", "scx_lavd");
+    let Finding { title, remedy, .. } = finding(&root, "kernel.sched_ext");
+    assert_eq!(title, "a program schedules ordinary threads: lavd_1.0.17 (sched_ext)");
+    assert_eq!(remedy, "end scx_lavd, and the kernel's own scheduler returns: sudo kill 845");
+    let plan = tune::chosen(&root, &["rt.fair_server".parse().unwrap()], None).unwrap();
+    let changed: Vec<String> = plan[0].changes().map(|write| write.target.to_string()).collect();
+    assert_eq!(changed, [0, 1].map(|cpu| format!("/{EXT}/cpu{cpu}/runtime")));
+}
