@@ -20,22 +20,25 @@ use machine::tune::{self, Need};
 use machine::{AwakeHold, Conditions, CpuError, CpuList, InterruptWatch, Root, facts, findings, usable_cpus};
 use record::{Finding, FindingState};
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 21] = [
     "atom-controller",
     "board-cgroup-v1",
     "cloud-vm",
     "cnc-pc-rt",
     "container-cpuset",
     "hybrid-laptop",
+    "hyperv-guest",
     "industrial-pc-evl",
     "khadas-vim3l-evl",
     "kubernetes-pod",
     "laptop-voluntary",
     "lathe-pc-cobalt",
+    "nixos-workstation",
     "raspberry-pi-5-rt",
     "raspberry-pi-audio",
     "raspberry-pi-rt",
     "ryzen-desktop",
+    "silverblue-laptop",
     "test-bench-evl-debug",
     "threadripper-smt",
     "xen-guest",
@@ -66,6 +69,27 @@ fn facts_and_findings_of_each_recorded_machine() {
         found.insert(name, findings(&root, &facts, None, None));
     }
     golden::check_findings(&folder().join("findings"), &found);
+}
+
+/// The arguments of the kernel are added by the command of the distribution, whatever other files are there.
+#[test]
+fn each_recorded_machine_has_the_steps_of_its_boot_loader() {
+    let steps = |name: &str| {
+        let boot = tune::boot(&machine(name), &list("1")).unwrap();
+        (boot.loader.unwrap(), boot.steps)
+    };
+    let (loader, fedora) = steps("silverblue-laptop");
+    assert_eq!((loader, fedora.len()), ("rpm-ostree", 2), "{fedora:?}");
+    assert!(fedora[0].starts_with("sudo rpm-ostree kargs --append-if-missing=\"isolcpus=managed_irq,domain,1\""));
+    let (loader, nixos) = steps("nixos-workstation");
+    assert_eq!(loader, "NixOS");
+    let list = "\"isolcpus=managed_irq,domain,1\" \"rcu_nocbs=1\" \"irqaffinity=0\"";
+    let place = "add to boot.kernelParams in /etc/nixos/configuration.nix";
+    assert_eq!(nixos[..2], [format!("{place}: {list}"), "sudo nixos-rebuild boot".to_owned()]);
+    assert!(nixos[2].contains("nohz_full (CONFIG_NO_HZ_FULL)"), "{nixos:?}");
+    let (loader, ubuntu) = steps("hyperv-guest");
+    assert_eq!(loader, "GRUB");
+    assert!(ubuntu[0].starts_with("in /etc/default/grub.d/50-cloudimg-settings.cfg: "), "{ubuntu:?}");
 }
 
 /// A remedy contains no word to replace, and writes only to files that the machine has.
