@@ -23,7 +23,7 @@ const VENDORS: [(&str, &str); 14] = [
     ("Virtual Machine", "hyperv"),
 ];
 
-/// Names among [`VENDORS`] that no firmware of a real machine has. Cloud providers also sell such machines.
+/// Hypervisors of [`VENDORS`] whose names only guests have. Bare-metal machines of cloud providers have the others, too.
 const ONLY_GUESTS: [&str; 5] = ["qemu", "vmware", "virtualbox", "parallels", "bhyve"];
 
 /// The hypervisor whose guest this machine is, and what says so.
@@ -195,7 +195,7 @@ fn by_mainframe(root: &Root) -> Option<Hypervisor> {
     }
 }
 
-/// The hypervisor according to the device tree. A guest has a hypervisor node, devices or names that no board has, or calls
+/// The hypervisor according to the device tree. A guest has a hypervisor node, devices or names that boards lack, or calls
 /// its firmware through the hypervisor (`hvc`). Any other device tree belongs to a board.
 fn by_device_tree(root: &Root) -> Option<Hypervisor> {
     const TREE: &str = "proc/device-tree";

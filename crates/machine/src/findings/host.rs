@@ -46,7 +46,7 @@ fn hypervisor(context: &CheckContext) -> Finding {
     }
 }
 
-/// How the host gives a virtual CPU a CPU of its own, in brackets; nothing where the hypervisor is not known to offer it.
+/// The setting that gives a virtual CPU a CPU of its own, in brackets; empty where the hypervisor is not known to have one.
 ///
 /// Sources: virsh(1); xl(1) and the command line of Xen; VMware, Deploying Extremely Latency-Sensitive Applications in
 /// vSphere; Microsoft, Managing Hyper-V hypervisor scheduler types; IBM, z/VM CP Commands, `DEDICATE`.

@@ -66,7 +66,7 @@ fn isolated(context: &CheckContext) -> Finding {
         Some("") => {
             // CPUs without a tick should be isolated as a whole: before 5.18, the kernel accepts only equal lists.
             let tickless = read_list(context.root, &format!("{CPU}/nohz_full")).unwrap_or_default();
-            // `nohz_full=all` is no choice of CPUs.
+            // `nohz_full=all` does not choose CPUs for real-time work.
             let leaves_some = context.online().len() <= 2
                 || !context.online().difference(&tickless).difference(&CpuList::from_iter([0])).is_empty();
             let cpus = match !tickless.is_empty() && leaves_some {
@@ -158,10 +158,12 @@ fn isolation_effect(context: &CheckContext) -> Finding {
             return warn(ID, title, read).because(WHY, REMEDY);
         }
         if let ("isolcpus", [flag, ..]) = (argument, &*boot_arguments::unknown_flags(value)) {
-            return warn(ID, format!("the kernel skips the flag {flag} of isolcpus, which it does not know"), read).because(
-                "What the flag was meant for is not in effect: interrupts that drivers manage, or the tick, still use the CPUs.",
-                "correct the flag in the kernel arguments: it knows nohz, domain and managed_irq",
-            ).permanent();
+            return warn(ID, format!("the kernel skips the flag {flag} of isolcpus, which it does not know"), read)
+                .because(
+                    "The flag has no effect: interrupts that drivers manage, or the tick, may still use the CPUs.",
+                    "correct the flag in the kernel arguments: it knows nohz, domain and managed_irq",
+                )
+                .permanent();
         }
         words.push(format!("{argument}={value}"));
     }

@@ -52,8 +52,8 @@ struct Device {
 }
 
 impl Device {
-    /// The device in this folder; `None` if it has no power saving. The file of a driver that uses no delay cannot be read,
-    /// which no driver of USB does.
+    /// The device in this folder; `None` if it has no power saving. All USB devices have a delay; for a driver without one,
+    /// the kernel refuses to read the file.
     fn read(root: &Root, folder: &str, name: String, is_usb: bool) -> Option<Self> {
         let path = format!("{folder}/power/control");
         let control = root.read(&path)?;
@@ -131,7 +131,7 @@ fn pci_controllers(root: &Root) -> Vec<Device> {
     root.list(PCI).into_iter().filter_map(device).collect()
 }
 
-/// The files `power/control` of the controllers, except for those that are never suspended because of their delay.
+/// The files `power/control` of the controllers, except for those that a negative delay keeps awake.
 pub(crate) fn pci_devices(root: &Root) -> Vec<String> {
     paths(pci_controllers(root))
 }
@@ -164,7 +164,7 @@ fn peripherals(root: &Root) -> Vec<Device> {
     root.list(USB).into_iter().filter_map(device).collect()
 }
 
-/// The files `power/control` of the USB devices, except for those that are never suspended because of their delay.
+/// The files `power/control` of the USB devices, except for those that a negative delay keeps awake.
 pub(crate) fn usb_devices(root: &Root) -> Vec<String> {
     paths(peripherals(root))
 }

@@ -249,7 +249,7 @@ fn a_kernel_that_is_not_of_the_system_is_replaced_where_it_comes_from() {
     assert_eq!(finding(&root, "kernel.preempt").remedy, "sudo apt install linux-image-rt-amd64");
 }
 
-/// `nohz_full=all` is no choice of CPUs for real-time work.
+/// `nohz_full=all` does not choose CPUs for real-time work.
 #[test]
 fn a_few_cpus_are_isolated_where_all_run_without_a_tick() {
     let (_folder, root) =
