@@ -255,12 +255,10 @@ impl Rig {
         let Some(LoadedFile { path, file, part, .. }) = self.models.get(slot) else { return Ok(None) };
         let options = Options { slim: part.slim, ..Options::default() };
         let amplifier = Amplifier::new(file, options, &part.knobs, rate_hz).map_err(wrong(path))?;
+        // The delay is left out: a parallel model has it in common with the other one, and rendering removes it.
         if amplifier.delay() > 0 {
-            let (own, late) = (file.sample_rate, amplifier.delay());
-            notes.push(format!(
-                "{} was trained at {own} Hz: resampled, which adds a delay of {late} samples",
-                path.display()
-            ));
+            let own = file.sample_rate;
+            notes.push(format!("{} was trained at {own} Hz and is resampled to {rate_hz} Hz", path.display()));
         }
         Ok(Some(amplifier))
     }

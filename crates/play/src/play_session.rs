@@ -55,6 +55,8 @@ pub struct Status {
 pub struct Latency {
     /// In frames.
     pub frames: u64,
+    /// The frames of these that the resampling of models takes.
+    pub resampling_frames: u64,
     /// In seconds.
     pub seconds: f64,
 }
@@ -137,8 +139,9 @@ impl PlaySession {
     }
 
     fn latency(&self) -> Option<Latency> {
-        let frames = u64::from(self.engine.latency_frames()?) + self.controls.delay() as u64;
-        Some(Latency { frames, seconds: frames as f64 / f64::from(self.controls.rate_hz()) })
+        let resampling_frames = self.controls.delay() as u64;
+        let frames = u64::from(self.engine.latency_frames()?) + resampling_frames;
+        Some(Latency { frames, resampling_frames, seconds: frames as f64 / f64::from(self.controls.rate_hz()) })
     }
 
     fn read_load(&mut self) {

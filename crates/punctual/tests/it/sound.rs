@@ -68,3 +68,20 @@ fn play_with_midi() {
         assert!(stdout.contains(expected), "{stdout}");
     }
 }
+
+#[test]
+fn the_latency_contains_the_resampling_of_models_once() {
+    let scratch = Scratch::new();
+    let wire = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 44100,
+        "config": {"receptive_field": 1, "bias": false}, "weights": [1.0]}"#;
+    fs::write(scratch.path().join("wire.nam"), wire).unwrap();
+    // Models in parallel are aligned: both have the delay of one.
+    for (routing, frames) in [("", 108), ("--parallel", 54)] {
+        let options = format!("--device clock --policy other --frames 256 --duration 1s {routing}");
+        let run = scratch.run(&format!("amp play --model wire.nam --model2 wire.nam {options}"));
+        let stdout = run.expect_status(0).stdout();
+        let expected = format!("latency  {} frames, ", 512 + frames);
+        assert!(stdout.contains(&expected), "{routing}: {stdout}");
+        assert!(stdout.contains(&format!("computed, with {frames} frames of resampling;")), "{routing}: {stdout}");
+    }
+}

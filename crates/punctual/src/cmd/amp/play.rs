@@ -71,7 +71,7 @@ fn playing(status: Status) -> Playing {
         what: status.preset,
         card: status.device,
         elapsed_ns: nanoseconds(status.elapsed),
-        latency: latency.map(|Latency { frames, seconds }| (frames, nanoseconds(Duration::from_secs_f64(seconds)))),
+        latency: latency.map(|Latency { frames, seconds, .. }| (frames, nanoseconds(Duration::from_secs_f64(seconds)))),
         period_ns: load.period_ns,
         share: status.share,
         most_share: load.recent_max_share.into(),
@@ -96,12 +96,18 @@ fn print(summary: &Summary) -> anyhow::Result<()> {
     output::stdout(|out| {
         writeln!(out, "played   {} periods: {device}", grouped(load.periods))?;
         match latency {
-            Some(Latency { frames, seconds }) => writeln!(
-                out,
-                "latency  {} frames, {:.2} ms, computed; `punctual latency loop` measures the round trip",
-                grouped(*frames),
-                seconds * 1e3
-            )?,
+            Some(Latency { frames, resampling_frames, seconds }) => {
+                let resampling = match resampling_frames {
+                    0 => String::new(),
+                    frames => format!(", with {} frames of resampling", grouped(*frames)),
+                };
+                writeln!(
+                    out,
+                    "latency  {} frames, {:.2} ms, computed{resampling}; `punctual latency loop` measures the round trip",
+                    grouped(*frames),
+                    seconds * 1e3
+                )?;
+            }
             None => writeln!(out, "latency  unknown, because the JACK ports are not connected")?,
         }
         writeln!(
