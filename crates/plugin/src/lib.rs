@@ -3,13 +3,14 @@
 //! | module | content |
 //! |---|---|
 //! | `abi` | the C interface of LV2: the only `unsafe` of this crate |
-//! | [`urids`] | the names of LV2 as numbers of the host |
-//! | [`messages`] | messages of the host: files to load, and answers |
 //! | [`player`] | the audio thread's side of an instance |
 //! | [`loader`] | the side of an instance that reads files |
-//! | [`ports`] | the ports, one list for the code and the description |
-//! | [`describe`] | the description of the plugins in Turtle |
-//! | [`modgui`] | the panel of the plugins on MOD devices |
+//! | [`ports`] | the plugins, their ports and files, one list for the code and the description |
+//! | [`urids`] | LV2: the names as numbers of the host |
+//! | [`messages`] | LV2: messages of the host: files to load, and answers |
+//! | [`mailbox`] | LV2: the files of these messages on the audio thread |
+//! | [`describe`] | LV2: the description of the plugins in Turtle |
+//! | [`modgui`] | LV2: the panel of the plugins on MOD devices |
 //!
 //! The host calls `run` on its audio thread. It neither allocates nor locks: parameters go straight into the chain. A file to
 //! load goes to the worker thread of the host, which reads it and sends the new parts through the queues of
@@ -18,6 +19,7 @@
 mod abi;
 pub mod describe;
 pub mod loader;
+pub mod mailbox;
 pub mod messages;
 pub mod modgui;
 pub mod player;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use amp::{
-    Controls, Preset, Rig,
+    Chain, Controls, Preset, Rig, Settings,
     preset::{IrPart, ModelPart},
     rig::{RigSpec, Version},
 };
@@ -17,19 +17,32 @@ use crate::ports::FileProperty;
 /// The files of an instance, and the control side of its chain.
 #[derive(Debug)]
 pub struct Loader {
-    controls: Controls,
+    /// `None` without a chain.
+    controls: Option<Controls>,
     rig: Rig,
     chosen: [Option<PathBuf>; FileProperty::ALL.len()],
 }
 
 impl Loader {
-    /// A loader for the chain of these controls, which has no files yet.
+    /// A loader without files and without a chain.
     ///
     /// # Errors
     /// None is expected: there are no files to read.
-    pub fn new(controls: Controls) -> Result<Self, String> {
+    pub fn new() -> Result<Self, String> {
         let rig = Rig::load(RigSpec::default(), read).map_err(|error| error.to_string())?;
-        Ok(Self { controls, rig, chosen: [const { None }; FileProperty::ALL.len()] })
+        Ok(Self { controls: None, rig, chosen: [const { None }; FileProperty::ALL.len()] })
+    }
+
+    /// A chain of the chosen files at this sample rate, Hz. It gets the files that are chosen later, too, instead of the chain
+    /// before it.
+    ///
+    /// # Errors
+    /// A sentence for the user: which file cannot be played at this rate, and why.
+    pub fn chain(&mut self, rate_hz: u32, settings: &Settings) -> Result<Chain, String> {
+        let (parts, _) = self.rig.parts(rate_hz).map_err(|error| error.to_string())?;
+        let (chain, controls) = Chain::new(rate_hz, settings, parts);
+        self.controls = Some(controls);
+        Ok(chain)
     }
 
     /// The chosen file.
@@ -38,7 +51,7 @@ impl Loader {
         self.chosen[file.index()].as_deref()
     }
 
-    /// Loads files, and sends them to the chain; `None` removes one. A preset replaces the files that were chosen before it.
+    /// Loads files, and sends them to the chain if there is one; `None` removes one. A preset replaces the files that were chosen before it.
     /// Nothing changes after an error.
     ///
     /// # Errors
@@ -52,15 +65,19 @@ impl Loader {
             chosen[file.index()].clone_from(path);
         }
         let rig = Rig::load_sharing(spec(&chosen)?, &[&self.rig], read, version).map_err(|error| error.to_string())?;
-        let (exchange, _) = rig.diff_from(&self.rig, self.controls.rate_hz()).map_err(|error| error.to_string())?;
-        self.controls.exchange(exchange, None).map_err(|error| error.to_string())?;
+        if let Some(controls) = &mut self.controls {
+            let (exchange, _) = rig.diff_from(&self.rig, controls.rate_hz()).map_err(|error| error.to_string())?;
+            controls.exchange(exchange, None).map_err(|error| error.to_string())?;
+        }
         (self.rig, self.chosen) = (rig, chosen);
         Ok(())
     }
 
     /// Frees the parts that the chain no longer plays.
     pub fn collect(&mut self) {
-        self.controls.collect();
+        if let Some(controls) = &mut self.controls {
+            controls.collect();
+        }
     }
 }
 

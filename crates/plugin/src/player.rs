@@ -1,103 +1,30 @@
-//! The audio thread's side of an instance. Nothing here allocates, locks or makes a system call.
+//! The audio thread's side of an instance, for any host. Nothing here allocates, locks or makes a system call.
 
 use amp::{Chain, Parameter, Settings};
 
-use crate::{
-    messages::{Message, Writer, read},
-    ports::FileProperty,
-    urids::Urids,
-};
-
-/// Longest path of a file, bytes (`PATH_MAX` of Linux).
-pub const PATH_BYTES: usize = 4096;
 /// Frames that are played at a time.
 const BLOCK: usize = 64;
 
-/// A path in memory of its own.
-#[derive(Debug, Clone, Copy)]
-pub struct PathText {
-    bytes: [u8; PATH_BYTES],
-    length: usize,
-}
-
-impl Default for PathText {
-    fn default() -> Self {
-        Self { bytes: [0; PATH_BYTES], length: 0 }
-    }
-}
-
-impl PathText {
-    /// Stores a path; `false` if it is too long.
-    pub fn store(&mut self, path: &[u8]) -> bool {
-        let Some(target) = self.bytes.get_mut(..path.len()) else { return false };
-        target.copy_from_slice(path);
-        self.length = path.len();
-        true
-    }
-
-    /// The path.
-    #[must_use]
-    pub fn get(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-/// The audio thread's side of an instance.
+/// The chain of an instance with the values that the host has set.
 #[derive(Debug)]
 pub struct Player {
     chain: Chain,
-    urids: Urids,
-    /// The values of the ports as of the last block.
+    /// The values of the host as of the last block.
     settings: Settings,
     is_enabled: bool,
-    /// Files that the host wants, for the worker thread.
-    wanted: Box<[PathText; FileProperty::ALL.len()]>,
-    is_wanted: [bool; FileProperty::ALL.len()],
-    /// Files that are loaded.
-    loaded: Box<[PathText; FileProperty::ALL.len()]>,
-    /// Files whose path the host does not know yet.
-    is_news: [bool; FileProperty::ALL.len()],
     rate_hz: u32,
     /// Frames until the old parts can be freed; `None` if there are none.
     collect_in: Option<u32>,
 }
 
 impl Player {
-    /// A player of this chain, whose settings are the defaults.
+    /// A player of this chain, which has these settings and this sample rate, Hz.
     #[must_use]
-    pub fn new(chain: Chain, urids: Urids, rate_hz: u32) -> Self {
-        Self {
-            chain,
-            urids,
-            settings: Settings::default(),
-            is_enabled: true,
-            wanted: Box::default(),
-            is_wanted: [false; FileProperty::ALL.len()],
-            loaded: Box::default(),
-            is_news: [false; FileProperty::ALL.len()],
-            rate_hz,
-            collect_in: None,
-        }
+    pub fn new(chain: Chain, settings: Settings, rate_hz: u32) -> Self {
+        Self { chain, settings, is_enabled: true, rate_hz, collect_in: None }
     }
 
-    /// Reads the messages in the body of a sequence.
-    pub fn receive(&mut self, sequence: &[u8]) {
-        let urids = self.urids;
-        if !urids.are_known() {
-            return;
-        }
-        for message in read(sequence, &urids) {
-            match message {
-                Message::Set(file, path) => {
-                    self.is_wanted[file.index()] |= self.wanted[file.index()].store(path);
-                }
-                Message::Get(Some(file)) => self.is_news[file.index()] = true,
-                Message::Get(None) => self.is_news.fill(true),
-            }
-        }
-    }
-
-    /// Sets a parameter to the value of its port: the nearest one that it allows. NaN changes nothing.
+    /// Sets a parameter to the value of the host: the nearest one that it allows. NaN changes nothing.
     pub fn set(&mut self, parameter: Parameter, value: f32) {
         let Some(value) = parameter.nearest_to(value).filter(|value| *value != self.settings.get(parameter)) else {
             return;
@@ -141,26 +68,9 @@ impl Player {
         self.chain.delay()
     }
 
-    /// A file that the host wants, once; an empty path removes it.
-    pub fn take_wanted(&mut self) -> Option<(FileProperty, PathText)> {
-        let file = FileProperty::ALL.into_iter().find(|file| self.is_wanted[file.index()])?;
-        self.is_wanted[file.index()] = false;
-        Some((file, self.wanted[file.index()]))
-    }
-
-    /// Notes the files that are loaded now.
-    pub fn note_loaded(&mut self, file: FileProperty, path: &[u8]) {
-        self.is_news[file.index()] |= self.loaded[file.index()].store(path);
+    /// Notes that files were loaded: the parts before them can be freed in a second.
+    pub fn note_loaded(&mut self) {
         self.collect_in = Some(self.rate_hz);
-    }
-
-    /// Sends the paths that the host does not know yet. Those that do not fit follow later.
-    pub fn tell(&mut self, buffer: &mut [u8]) {
-        let Some(mut writer) = Writer::new(buffer, &self.urids).filter(|_| self.urids.are_known()) else { return };
-        for file in FileProperty::ALL {
-            let is_news = &mut self.is_news[file.index()];
-            *is_news = *is_news && !writer.set(file, self.loaded[file.index()].get());
-        }
     }
 
     /// True once, a second after files were loaded: the parts before them can be freed.

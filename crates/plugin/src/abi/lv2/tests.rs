@@ -1,46 +1,20 @@
 //! A small host: it calls the plugin through the C interface as other hosts do.
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
     collections::{BTreeMap, VecDeque},
     fs,
 };
 
-use amp::{Parameter, Rig, rig::RigSpec};
-use tempfile::TempDir;
+use amp::{Chain, Parameter, Parts, Rig, rig::RigSpec};
 
 use super::*;
-use crate::messages::{Message, Writer, read};
-
-const RATE_HZ: u32 = 48_000;
-/// Frames of a call; not a multiple of the plugin's own blocks.
-const FRAMES: usize = 100;
-
-/// Counts the allocations of this thread.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the allocator of the system; counting does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
+use crate::{
+    abi::{
+        counting::ALLOCATIONS,
+        test_files::{FRAMES, RATE_HZ, guitar, largest_difference, model},
+    },
+    messages::{Message, Writer, read},
+};
 
 /// The requests of the plugin, and the numbers of names.
 #[derive(Default)]
@@ -323,24 +297,6 @@ impl Drop for Host {
     }
 }
 
-/// A model that multiplies the signal by `gain`.
-fn model(folder: &TempDir, name: &str, gain: f32) -> String {
-    let path = folder.path().join(name);
-    let text = format!(
-        r#"{{"version": "0.5.4", "architecture": "Linear", "sample_rate": {RATE_HZ},
-            "config": {{"receptive_field": 1, "bias": false}}, "weights": [{gain}]}}"#
-    );
-    fs::write(&path, text).unwrap();
-    path.display().to_string()
-}
-
-/// A signal without a period that matters.
-fn guitar(block: usize) -> Vec<f32> {
-    (block * FRAMES..(block + 1) * FRAMES)
-        .map(|at| 0.4 * (at as f32 * 0.071).sin() + 0.1 * (at as f32 * 0.53).cos())
-        .collect()
-}
-
 /// The chain as `punctual amp` plays it.
 fn chain() -> (Chain, amp::Controls) {
     Chain::new(RATE_HZ, &Settings::default(), Parts::default())
@@ -415,10 +371,6 @@ fn a_reverb_response_is_loaded_and_removed() {
     assert!(dry(&mut host) > 0.1);
     host.send(&[(FileProperty::ReverbIr, "")]);
     assert!(dry(&mut host) < 0.01);
-}
-
-fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
 #[test]
@@ -563,7 +515,9 @@ fn a_host_without_features_or_buffers_plays_nothing_and_loses_nothing() {
 #[test]
 fn unknown_plugins_rates_and_interfaces_are_refused() {
     assert!(lv2_descriptor(2).is_null());
-    for (rate, hz) in [(44_100.0, Some(44_100)), (44_100.5, None), (0.0, None), (f64::NAN, None), (1e12, None)] {
+    for (rate, hz) in
+        [(44_100.0, Some(44_100)), (44_100.5, None), (0.0, None), (f64::NAN, None), (1e12, None)]
+    {
         assert_eq!(whole_rate(rate), hz);
     }
     let descriptor = &DESCRIPTORS[0];
