@@ -54,6 +54,14 @@ pub struct RigSpec {
     pub midi: BTreeMap<u8, Parameter>,
 }
 
+impl RigSpec {
+    /// The files.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let models = self.models.iter().map(|(path, _)| &**path);
+        models.chain(self.irs.iter().chain(&self.reverb_ir).map(|(path, _)| &**path))
+    }
+}
+
 /// What to do about an error in reading; empty if its text says that.
 fn remedy_of(error: &io::Error) -> &'static str {
     match error.kind() {

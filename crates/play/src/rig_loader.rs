@@ -119,10 +119,8 @@ pub fn read_preset(path: &Path) -> Result<Preset, RigError> {
 /// If one of its files is a pipe, a device or a folder.
 pub fn preset_spec(preset: Preset, folder: &Path) -> Result<RigSpec, RigLoadError> {
     let spec = preset.into_spec(folder);
-    let irs = spec.irs.iter().chain(&spec.reverb_ir).map(|(path, _)| path);
-    let paths = spec.models.iter().map(|(path, _)| path).chain(irs);
-    for path in paths {
-        check_regular(path).map_err(|source| RigLoadError::NotRegular { path: path.clone(), source })?;
+    for path in spec.paths() {
+        check_regular(path).map_err(|source| RigLoadError::NotRegular { path: path.to_owned(), source })?;
     }
     Ok(spec)
 }

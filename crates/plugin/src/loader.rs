@@ -85,10 +85,7 @@ impl Loader {
 fn spec(chosen: &[Option<PathBuf>; FileProperty::ALL.len()]) -> Result<RigSpec, String> {
     let [preset, model, cabinet, reverb_ir] = chosen;
     let mut spec = match preset {
-        Some(path) => {
-            let preset = Preset::read(path, read).map_err(|error| error.to_string())?;
-            preset.into_spec(path.parent().unwrap_or(Path::new("")))
-        }
+        Some(path) => spec_of_preset(path)?,
         None => RigSpec::default(),
     };
     if let Some(path) = model {
@@ -107,6 +104,19 @@ fn spec(chosen: &[Option<PathBuf>; FileProperty::ALL.len()]) -> Result<RigSpec, 
     Ok(spec)
 }
 
+/// The files of a preset: relative to its folder or, if they are not all there, to that of the file to which it links. Hosts
+/// such as Ardour keep a link to the preset with their session.
+fn spec_of_preset(path: &Path) -> Result<RigSpec, String> {
+    let preset = Preset::read(path, read).map_err(|error| error.to_string())?;
+    let spec_in = |path: &Path| preset.clone().into_spec(path.parent().unwrap_or(Path::new("")));
+    let spec = spec_in(path);
+    let target = fs::canonicalize(path).map(|target| spec_in(&target)).ok();
+    Ok(match target.filter(|target| target.paths().all(Path::exists) && !spec.paths().all(Path::exists)) {
+        Some(target) => target,
+        None => spec,
+    })
+}
+
 /// Reads a regular file: opening a pipe could wait for ever.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
@@ -123,4 +133,29 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 fn version(path: &Path) -> Option<Version> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn files_of_a_preset_are_found_through_a_link() {
+        let (tones, session) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(tones.path().join("lead.toml"), "[[model]]\nfile = 'wire.nam'\n").unwrap();
+        fs::write(tones.path().join("wire.nam"), "").unwrap();
+        let link = session.path().join("lead.toml");
+        symlink(tones.path().join("lead.toml"), &link).unwrap();
+        let model = |spec: &RigSpec| spec.models[0].0.clone();
+        let of_target = fs::canonicalize(tones.path()).unwrap().join("wire.nam");
+        assert_eq!(model(&spec_of_preset(&link).unwrap()), of_target);
+        // The files next to the link come first; without any, the error names those.
+        fs::write(session.path().join("wire.nam"), "").unwrap();
+        assert_eq!(model(&spec_of_preset(&link).unwrap()), session.path().join("wire.nam"));
+        fs::remove_file(of_target).unwrap();
+        fs::remove_file(session.path().join("wire.nam")).unwrap();
+        assert_eq!(model(&spec_of_preset(&link).unwrap()), session.path().join("wire.nam"));
+    }
 }
