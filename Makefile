@@ -78,8 +78,8 @@ dist:
 	@tools/package dist x86_64=dist/punctual-x86_64 aarch64=dist/punctual-aarch64
 	@tools/check-packages dist
 	@$(MAKE) --no-print-directory -s plugin
-	@tar -C dist -czf dist/punctual-lv2-$$(uname -m).tar.gz punctual.lv2
-	@[ ! -d dist/aarch64 ] || tar -C dist/aarch64 -czf dist/punctual-lv2-aarch64.tar.gz punctual.lv2
+	@tar -C dist -czf dist/punctual-plugin-$$(uname -m).tar.gz punctual.lv2 punctual.clap
+	@[ ! -d dist/aarch64 ] || tar -C dist/aarch64 -czf dist/punctual-plugin-aarch64.tar.gz punctual.lv2 punctual.clap
 	$(give_back)
 
 fuzz:
@@ -93,6 +93,6 @@ help:
 	@echo 'make lab       test real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
 	@echo 'make bench     compare punctual with cyclictest: a table of ratios; BENCH="--only udp,stream" for some'
 	@echo 'make bench-amp compare the amplifier with its peers: ratios, checked against targets; BENCH=--quick for less'
-	@echo 'make plugin    the amplifier as an LV2 plugin for other hosts, in dist/punctual.lv2; PRESETS="a.toml b.toml"'
+	@echo 'make plugin    the amplifier as a plugin for LV2 and CLAP hosts, in dist; PRESETS="a.toml b.toml"'
 	@echo 'make dist      static binaries for x86-64 and aarch64, their packages, the plugin, and the firmware of the judge'
 	@echo 'make fuzz      run every fuzz target for SECONDS_EACH seconds (default 20)'

@@ -13,6 +13,8 @@ pub use self::metadata::About;
 use self::network::Network;
 use crate::{error::LoadError, model::Model, simd::InstructionSet};
 
+/// Endings of the names of model files, in lower case.
+pub const EXTENSIONS: [&str; 3] = ["nam", "json", "aidax"];
 /// Maximum nesting depth of the JSON, deeper than that of any known model.
 const MAX_DEPTH: usize = 40;
 

@@ -35,7 +35,7 @@ pub fn is_model_file(path: &Path) -> bool {
 }
 
 fn is_model_extension(extension: &OsStr) -> bool {
-    ["nam", "json", "aidax"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    amp::file::EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 fn is_cabinet_extension(extension: &OsStr) -> bool {

@@ -1,21 +1,21 @@
-//! The C interface of LV2, and what does not depend on the kind of host: the only `unsafe` of this crate.
+//! The C interfaces of the hosts, and what both have in common: the only `unsafe` of this crate.
 
-#![allow(unsafe_code, reason = "the C interface of LV2; each block states why it is sound")]
+#![allow(unsafe_code, reason = "the C interfaces of LV2 and CLAP; each block states why it is sound")]
 
+mod clap;
 mod lv2;
 
 use std::{ffi::CString, io::Write, ptr};
 
 use record::visible::{self, Passes};
 
-pub use self::lv2::lv2_descriptor;
+pub use self::{clap::clap_entry, lv2::lv2_descriptor};
 use crate::player::Player;
 
-/// The sample rate, Hz, if it is a whole number that a chain can have.
+/// The sample rate, Hz, to the nearest whole number, e.g. for 47,952.048 Hz; `None` if a chain cannot have it.
 fn whole_rate(rate: f64) -> Option<u32> {
-    let is_known = (8_000.0..=768_000.0).contains(&rate) && rate.fract() == 0.0;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
-    is_known.then_some(rate as u32)
+    (8_000.0..=768_000.0).contains(&rate).then_some(rate.round() as u32)
 }
 
 /// A sentence for the log of a host. The names of files can have characters that control a terminal.

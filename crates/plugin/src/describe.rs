@@ -216,7 +216,8 @@ pub fn symbol(parameter: Parameter) -> String {
 }
 
 /// The name of a parameter for people: `Tone bass`.
-fn name(parameter: Parameter) -> String {
+#[must_use]
+pub fn name(parameter: Parameter) -> String {
     let name = parameter.info().name.replace(['.', '_'], " ");
     let without_unit = [" db", " ms", " dbu"].iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(&name);
     let mut letters = without_unit.chars();

@@ -45,6 +45,17 @@ impl Loader {
         Ok(chain)
     }
 
+    /// Forgets the chain: it has ended.
+    pub fn release_chain(&mut self) {
+        self.controls = None;
+    }
+
+    /// The settings of the chosen preset; the defaults without one.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.rig.settings
+    }
+
     /// The chosen file.
     #[must_use]
     pub fn file(&self, file: FileProperty) -> Option<&Path> {

@@ -1,5 +1,7 @@
 //! The ports of the plugins, and the files that a host can set.
 
+use std::path::Path;
+
 use amp::Parameter;
 
 /// A plugin of the bundle.
@@ -108,6 +110,21 @@ impl FileProperty {
             Self::Cabinet => Some("cabsim"),
             Self::ReverbIr => Some("ir"),
         }
+    }
+
+    /// The endings of files, each with the file that a host sets with it. A recording is a cabinet, because cabinets are more
+    /// frequent than responses of reverbs.
+    pub fn endings() -> impl Iterator<Item = (&'static str, Self)> {
+        let models = amp::file::EXTENSIONS.into_iter().map(|ending| (ending, Self::Model));
+        let cabinets = amp::recording::EXTENSIONS.into_iter().map(|ending| (ending, Self::Cabinet));
+        models.chain(cabinets).chain([("toml", Self::Preset)])
+    }
+
+    /// The file that a path is by its ending; `None` if it has none of them.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension()?;
+        Self::endings().find(|(own, _)| ending.eq_ignore_ascii_case(own)).map(|(_, file)| file)
     }
 
     /// Its number in messages between the threads, from 1.

@@ -516,7 +516,7 @@ fn a_host_without_features_or_buffers_plays_nothing_and_loses_nothing() {
 fn unknown_plugins_rates_and_interfaces_are_refused() {
     assert!(lv2_descriptor(2).is_null());
     for (rate, hz) in
-        [(44_100.0, Some(44_100)), (44_100.5, None), (0.0, None), (f64::NAN, None), (1e12, None)]
+        [(44_100.0, Some(44_100)), (47_952.048, Some(47_952)), (0.0, None), (f64::NAN, None), (1e12, None)]
     {
         assert_eq!(whole_rate(rate), hz);
     }
