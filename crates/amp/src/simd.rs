@@ -43,7 +43,7 @@ pub use fourier::{BINS, Fourier, ROW, STEPS, Spectrum};
 pub use functions::Identity;
 pub use matrix::{Matrix, Sum, multiply};
 pub use matrix_vector::{ColumnMajor, dot, padded};
-pub use recurrent::{Cell, Frames, GateWeights, Gru, Head, Lstm};
+pub use recurrent::{Cell, Frames, GateWeights, Gru, Head, Lstm, RecurrentCall};
 pub use spectra::sum_of_products;
 pub use stack::{LayerWeights, Signals, Stack};
 

@@ -40,17 +40,17 @@ const MODELS: &[Model] = &[
     model!("wn_a1_feather.nam", 1981.0),
     model!("wn_a1_nano.nam", 808.0),
     model!("a2_full.nam", 4813.0),
-    model!("lstm_1x16.nam", 1092.0),
-    model!("lstm_2x8.nam", 1030.0),
+    model!("lstm_1x16.nam", 1088.0),
+    model!("lstm_2x8.nam", 1021.0),
     model!("convnet_bn.nam", 321.0),
     model!("linear_2048.nam", 299.0),
-    model!("guitarml_lstm20.json", 1496.0),
+    model!("guitarml_lstm20.json", 1488.0),
     model!("convnet_nobn.nam", 854.0),
     model!("wn_gated.nam", 3176.0),
     model!("wn_headbias_v050.nam", 1748.0),
     model!("linear_64.nam", 49.0),
-    model!("aidax_lstm12_skip1.json", 735.0),
-    model!("guitarml_lstm40_cond.json", 4487.0),
+    model!("aidax_lstm12_skip1.json", 700.0),
+    model!("guitarml_lstm40_cond.json", 4465.0),
 ];
 
 /// Each model takes as many instructions as before, and about as many as `amp bench --board` estimates.

@@ -108,8 +108,12 @@ impl Op for Block<'_> {
             }
             signal = Frames { values: first_input, stride, count };
         }
-        for layer in layers.iter_mut() {
-            signal = layer.block(simd, frames, signal);
+        let mut layers = layers.iter_mut().peekable();
+        while let Some(layer) = layers.next() {
+            signal = match layers.next_if(|next| layer.joins::<S>(next)) {
+                Some(next) => layer.block_with(next, simd, frames, signal),
+                None => layer.block(simd, frames, signal),
+            };
         }
         if signal.stride == 1 {
             return self.output[..frames].copy_from_slice(&signal.values[..frames]);
@@ -117,6 +121,81 @@ impl Op for Block<'_> {
         for index in 0..*outputs {
             let values = signal.values.iter().skip(index).step_by(signal.stride);
             self.output[index * BLOCK..].iter_mut().zip(values).take(frames).for_each(|(out, value)| *out = *value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Layers that each process the whole block before the next one. Returns the output and the number of joined layers.
+    struct OneByOne<'a> {
+        layers: &'a mut [Layer],
+        input: &'a [f32],
+    }
+
+    impl Op for OneByOne<'_> {
+        type Output = (Vec<f32>, usize);
+
+        fn run<S: Simd>(self, simd: S) -> Self::Output {
+            let joined = self.layers.windows(2).filter(|pair| pair[0].joins::<S>(&pair[1])).count();
+            let mut signal = Frames { values: self.input, stride: 1, count: 1 };
+            for layer in self.layers {
+                signal = layer.block(simd, self.input.len(), signal);
+            }
+            (signal.values[..self.input.len()].to_vec(), joined)
+        }
+    }
+
+    /// A number between -0.5 and 0.5 that depends on the index only.
+    fn number(index: usize) -> f32 {
+        (index * 7919 % 1009) as f32 / 1009.0 - 0.5
+    }
+
+    fn weights(inputs: usize, units: usize, sums: usize) -> RecurrentWeights {
+        let numbers = |count: usize| (0..count).map(|index| number(index + units)).collect::<Vec<_>>();
+        RecurrentWeights {
+            inputs,
+            units,
+            weights: numbers(sums * units * (inputs + units)),
+            biases: numbers(sums * units),
+            initial_state: [numbers(units), numbers(units)],
+        }
+    }
+
+    #[test]
+    fn joined_layers_compute_the_same_bits_as_one_after_the_other() {
+        let head = |columns: usize| {
+            Plan::Dense(DenseWeights { columns, weights: (0..columns).map(number).collect(), biases: vec![0.25] })
+        };
+        let lstm = |inputs, units| Plan::Lstm(weights(inputs, units, 4));
+        let gru = |inputs, units| Plan::Gru(weights(inputs, units, 4));
+        let networks = [
+            (vec![lstm(1, 8), lstm(8, 8), head(8)], 1),
+            (vec![lstm(1, 3), lstm(3, 8), lstm(8, 5), lstm(5, 8), head(8)], 3),
+            (vec![gru(1, 8), gru(8, 6), head(6)], 1),
+            (vec![lstm(1, 8), gru(8, 8), head(8)], 0),
+            (vec![lstm(1, 8), lstm(8, 20), head(20)], 0),
+        ];
+        for instructions in InstructionSet::all() {
+            for (plans, joined) in &networks {
+                let mut net = Recurrent::new(plans, 0, 0, instructions);
+                let mut layers = net.layers.clone();
+                let mut at = 0;
+                for frames in [1, 2, 0, BLOCK, 17] {
+                    let input: Vec<f32> = (at..at + frames).map(|frame| 2.0 * number(frame)).collect();
+                    at += frames;
+                    let mut output = vec![0.0; frames];
+                    net.block(&input, &mut output);
+                    let (expected, pairs) = net.instructions.run(OneByOne { layers: &mut layers, input: &input });
+                    let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                    assert_eq!(bits(&output), bits(&expected), "{}, {frames} frames", net.instructions.name());
+                    if net.instructions.lanes() == 8 {
+                        assert_eq!(pairs, *joined);
+                    }
+                }
+            }
         }
     }
 }

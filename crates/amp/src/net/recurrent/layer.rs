@@ -1,9 +1,13 @@
-//! Layers that are computed frame by frame, ready to play. Each layer processes a whole block before the next layer.
+//! Layers that are computed frame by frame, ready to play. A layer processes a whole block before the next layer, or together
+//! with it.
 
 use super::plan::{self, DenseWeights, PiecewiseLinear, Plan};
 use crate::{
     memory::{Aligned, BLOCK, Rows},
-    simd::{Activation, Cell, ColumnMajor, Frames, GateWeights, Gru, Head, InstructionSet, Lstm, Simd, dot, padded},
+    simd::{
+        Activation, Cell, ColumnMajor, Frames, GateWeights, Gru, Head, InstructionSet, Lstm, RecurrentCall, Simd, dot,
+        padded,
+    },
 };
 
 /// One layer; its output is the input of the next one.
@@ -129,6 +133,35 @@ impl Layer {
         }
     }
 
+    /// True if this layer and the next one are computed together, which is quicker if each waits for its state.
+    #[inline(always)]
+    pub fn joins<S: Simd>(&self, next: &Self) -> bool {
+        match (self, next) {
+            (Self::Lstm(first), Self::Lstm(next)) => first.joins::<S>(next),
+            (Self::Gru(first), Self::Gru(next)) => first.joins::<S>(next),
+            _ => false,
+        }
+    }
+
+    /// Computes the output of a block by this layer and the next one, which it joins.
+    ///
+    /// # Panics
+    /// If it does not join that layer.
+    #[inline(always)]
+    pub fn block_with<'a, S: Simd>(
+        &mut self,
+        next: &'a mut Self,
+        simd: S,
+        frames: usize,
+        input: Frames<'_>,
+    ) -> Frames<'a> {
+        match (self, next) {
+            (Self::Lstm(first), Self::Lstm(next)) => first.block_with(next, simd, frames, input),
+            (Self::Gru(first), Self::Gru(next)) => first.block_with(next, simd, frames, input),
+            _ => unreachable!("layers that are not joined"),
+        }
+    }
+
     /// Computes the output of a block.
     #[inline(always)]
     pub fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
@@ -188,16 +221,42 @@ impl<C: Cell> RecurrentLayer<C> {
 
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { cell, gates, units, hidden, cell_state, output, head, .. } = self;
-        let stride = cell_state.len();
-        let sum = head.as_mut().map(|Dot { row, bias, output }| Head { row, bias: *bias, sums: output });
-        gates.run(simd, *cell, input, (hidden, cell_state), &mut output[..frames * stride], sum);
+        let (cell, RecurrentCall { gates, state, outputs, head }) = (self.cell, self.call(frames));
+        gates.run(simd, cell, input, state, outputs, head);
+        self.finish(frames)
+    }
+
+    #[inline(always)]
+    fn joins<S: Simd>(&self, next: &Self) -> bool {
+        self.head.is_none() && self.gates.is_one_vector::<S>() && next.gates.is_one_vector::<S>()
+    }
+
+    #[inline(always)]
+    fn block_with<'a, S: Simd>(&mut self, next: &'a mut Self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'a> {
+        GateWeights::run_both(simd, self.cell, input, [self.call(frames), next.call(frames)]);
+        self.finish(frames);
+        next.finish(frames)
+    }
+
+    /// The weights and the memory for a block.
+    #[inline(always)]
+    fn call(&mut self, frames: usize) -> RecurrentCall<'_> {
+        let Self { gates, hidden, cell_state, output, head, .. } = self;
+        let head = head.as_mut().map(|Dot { row, bias, output }| Head { row, bias: *bias, sums: output });
+        let outputs = &mut output[..frames * cell_state.len()];
+        RecurrentCall { gates, state: (hidden, cell_state), outputs, head }
+    }
+
+    /// Keeps the last hidden state of a block, and returns its output.
+    #[inline(always)]
+    fn finish(&mut self, frames: usize) -> Frames<'_> {
+        let stride = self.cell_state.len();
         if frames > 0 {
-            hidden.copy_from_slice(&output[(frames - 1) * stride..][..stride]);
+            self.hidden.copy_from_slice(&self.output[(frames - 1) * stride..][..stride]);
         }
-        match head {
+        match &self.head {
             Some(dot) => dot.output(),
-            None => rows(output, *units),
+            None => rows(&self.output, self.units),
         }
     }
 }
