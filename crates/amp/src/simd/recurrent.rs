@@ -120,10 +120,11 @@ impl GateWeights {
     /// processor computes each while the other waits for its state.
     ///
     /// # Panics
-    /// As for [`GateWeights::run`].
+    /// As for [`GateWeights::run`], and if the units of a layer do not fit one vector.
     #[inline(always)]
     pub fn run_both<S: Simd, C: Cell>(simd: S, cell: C, inputs: Frames<'_>, layers: [RecurrentCall<'_>; 2]) {
         let [first, second] = &layers;
+        assert!(first.gates.is_one_vector::<S>() && second.gates.is_one_vector::<S>(), "layers of several vectors");
         let units = first.gates.columns - inputs.count;
         match [inputs.count, units, second.gates.columns - units] {
             // Constant sizes save a sixth of the instructions.
