@@ -78,13 +78,17 @@ pub enum RenderError {
     /// The output cannot be written.
     #[error(transparent)]
     Write(#[from] io::Error),
+    /// `on_progress` ended it.
+    #[error("it was stopped")]
+    Stopped,
     /// The model with this index, from 0, was muted.
     #[error("the output of model {} is NaN or infinite: choose another model", .0 + 1)]
     Muted(usize),
 }
 
 /// Renders a recording to a WAV file of the same duration, aligned sample for sample. It is stereo if the sides of the
-/// chain can differ. `on_progress` receives the number of frames of the recording that have been played.
+/// chain can differ. `on_progress` receives the number of frames of the recording that have been played,
+/// and ends it if it returns false.
 ///
 /// # Errors
 /// [`RenderError`]; then the output is incomplete.
@@ -93,7 +97,7 @@ pub fn render(
     through: Through,
     form: Form,
     output: impl Write + Seek,
-    on_progress: &mut dyn FnMut(u64),
+    on_progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Rendered, RenderError> {
     let input_hz = recording.properties().rate_hz;
     let to_hz = form.rate_hz.unwrap_or(input_hz);
@@ -117,7 +121,9 @@ pub fn render(
         for inner in inner.chunks(recording::BLOCK_FRAMES) {
             writer.write(player.play(inner))?;
         }
-        on_progress(consumed);
+        if !on_progress(consumed) {
+            return Err(RenderError::Stopped);
+        }
         if is_end {
             break;
         }

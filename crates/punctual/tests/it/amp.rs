@@ -8,7 +8,7 @@ use std::{
 
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 
-use super::harness::Scratch;
+use super::harness::{Scratch, Start, signal, wait_until};
 
 fn vectors() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../amp/tests/vectors")
@@ -96,6 +96,33 @@ fn render_rejects_invalid_options_and_files() {
     refused("--bare --model no-such.nam", 1, "cannot read no-such.nam");
     for endless in ["--model /dev/zero", "--cab /dev/zero", "--preset /dev/zero"] {
         refused(endless, 1, "cannot read /dev/zero: a device, not a regular file, pipe or terminal");
+    }
+}
+
+/// A render of hours leaves neither an output nor a part of one.
+#[test]
+fn a_signal_leaves_no_part_of_a_recording() {
+    for name in ["INT", "TERM", "HUP"] {
+        let scratch = with_input(48_000, &[0.0; 8]);
+        let header = fs::read(scratch.path().join("dry.wav")).unwrap();
+        let data = header.windows(4).position(|bytes| bytes == b"data").unwrap();
+        // Silence of some hours, which takes no space.
+        let length: u32 = 2_000_000_000;
+        let long = [&header[..data + 4], &length.to_le_bytes()].concat();
+        fs::write(scratch.path().join("dry.wav"), &long).unwrap();
+        let file = fs::File::options().write(true).open(scratch.path().join("dry.wav")).unwrap();
+        file.set_len(long.len() as u64 + u64::from(length)).unwrap();
+        let files = || fs::read_dir(scratch.path()).unwrap().count();
+        let before = files();
+        let model = vectors().join("wn_a1_nano.nam");
+        let mut render = scratch.punctual(&format!("amp render dry.wav wet.wav --model {}", model.display()));
+        let child = render.stderr(Stdio::piped()).start();
+        wait_until("the output is begun", || files() > before);
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), files()), (Some(130), before), "{name}: {said}");
+        assert!(said.contains("interrupted: recordings that were not finished were not written"), "{said}");
     }
 }
 

@@ -19,7 +19,7 @@ use ::play::{
     render::{Form, RenderError, Rendered, Through, render},
 };
 use amp::{Parameter, Rig};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use record::{
     file::{FileError, fill_or_send},
     grouped,
@@ -27,7 +27,11 @@ use record::{
 };
 
 use super::{loader, note, open_recording, rig, to_usage};
-use crate::{cli::AmpRender, exit::Usage, output};
+use crate::{
+    cli::AmpRender,
+    exit::{INTERRUPTED, Usage},
+    output,
+};
 
 /// Usage error for `--bare` without a model.
 const BARE_WITHOUT_MODEL: &str = "--bare plays the model alone: add --model FILE";
@@ -80,7 +84,16 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     let inputs = options.inputs.iter().map(PathBuf::as_path);
     let jobs: Vec<_> = inputs.zip(outputs).map(job).collect();
     let work = Work { jobs, next: AtomicUsize::new(0), frames: AtomicU64::new(0) };
-    let failed = work.run()?;
+    // So that a signal leaves no incomplete file behind. It must still end a wait for a pipe.
+    if work.jobs.iter().all(|job| job.input.is_file()) {
+        sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
+    }
+    let failed = work.run();
+    if sys::signal::termination_requests() > 0 {
+        note("interrupted: recordings that were not finished were not written");
+        return Ok(INTERRUPTED);
+    }
+    let failed = failed?;
     match (failed, work.jobs.len()) {
         (0, _) => Ok(0),
         (failed, count) => bail!("{failed} of {count} recordings were not rendered, for the reasons above"),
@@ -150,6 +163,7 @@ impl Work<'_> {
                         let job: &Job = &self.jobs[index];
                         match result {
                             Ok(done) => job.print(&done),
+                            Err(_) if sys::signal::termination_requests() > 0 => {}
                             Err(error) if self.jobs.len() == 1 => return Err(error),
                             Err(error) => {
                                 failed += 1;
@@ -169,7 +183,7 @@ impl Work<'_> {
     fn work(&self, results: &Sender<(usize, anyhow::Result<Done>)>) {
         loop {
             let index = self.next.fetch_add(1, Relaxed);
-            let Some(job) = self.jobs.get(index) else { return };
+            let Some(job) = self.jobs.get(index).filter(|_| sys::signal::termination_requests() == 0) else { return };
             // The notes of the rig are the same for all recordings.
             let loader = if index == 0 { loader() } else { RigLoader::new(|_| ()) };
             let result = job.render(loader, &self.frames);
@@ -221,6 +235,7 @@ impl Job<'_> {
         let mut on_progress = |done: u64| {
             frames.fetch_add(done - counted, Relaxed);
             counted = done;
+            sys::signal::termination_requests() == 0
         };
         let failed = |error| self.render_error(error);
         let rendered = if is_stream(output) {
@@ -267,6 +282,7 @@ impl Job<'_> {
             RenderError::Load(error) => rig::load_error(error),
             RenderError::Recording(error) => anyhow::Error::from(error).context(input.to_string()),
             RenderError::Write(source) => FileError::Write { path: self.output.clone(), source }.into(),
+            error @ RenderError::Stopped => error.into(),
             error @ RenderError::Rate(_) => to_usage(error, false),
         }
     }
