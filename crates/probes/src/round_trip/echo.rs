@@ -237,8 +237,8 @@ fn run(
     #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of the hash serve as a random number")]
     let echo = RandomState::new().hash_one(sched::thread_id()) as u32 | 1;
     let realtime = Realtime::to(Clock::Monotonic);
-    let mut answering =
-        Answering { shared, echo, requests, realtime, priority: 0, message: vec![0; TAG + MAX_PAYLOAD].into() };
+    let message = vec![0; TAG + MAX_PAYLOAD].into();
+    let mut answering = Answering { shared, echo, requests, realtime, priority: 0, runs: KnownRuns::new(), message };
     let mut watch = Watch::new(Clock::Monotonic);
     without_allocation(|| {
         while !shared.stop.load(Relaxed) {
@@ -248,6 +248,35 @@ fn run(
     });
 }
 
+/// Number of runs that are remembered.
+const RUNS_KNOWN: usize = 64;
+
+/// The numbers of the last runs, the latest first. Several runs can be answered at the same time.
+#[derive(Debug)]
+struct KnownRuns {
+    runs: [u32; RUNS_KNOWN],
+    count: usize,
+}
+
+impl KnownRuns {
+    fn new() -> Self {
+        Self { runs: [0; RUNS_KNOWN], count: 0 }
+    }
+
+    /// Makes this run the latest. Returns true if it is not among the last ones.
+    #[inline]
+    fn is_new(&mut self, run: u32) -> bool {
+        let known = self.runs.iter().take(self.count).position(|known| *known == run);
+        let place = known.unwrap_or(self.count.min(RUNS_KNOWN - 1));
+        self.runs[..=place].rotate_right(1);
+        self.runs[0] = run;
+        if known.is_none() {
+            self.count = place + 1;
+        }
+        known.is_none()
+    }
+}
+
 struct Answering<'a> {
     shared: &'a Shared,
     echo: u32,
@@ -255,6 +284,7 @@ struct Answering<'a> {
     realtime: Realtime,
     /// Priority that was last requested for the socket.
     priority: u8,
+    runs: KnownRuns,
     /// The message after the space for a VLAN tag.
     message: Box<[u8]>,
 }
@@ -274,10 +304,8 @@ impl Answering<'_> {
         let from = port.kind();
         let request = buffer.get(..received.len).and_then(|message| self.requests.read(message, from));
         let Some((packet, before)) = request else { return add(&self.shared.strangers, 1) };
-        if self.shared.run.load(Relaxed) != packet.run {
-            self.shared.run.store(packet.run, Relaxed);
-            add(&self.shared.runs, 1);
-        }
+        self.shared.run.store(packet.run, Relaxed);
+        add(&self.shared.runs, u64::from(self.runs.is_new(packet.run)));
         let locked = if self.shared.locked.load(Relaxed) { LOCKED } else { 0 };
         let realtime = if self.shared.realtime.load(Relaxed) { REALTIME } else { 0 };
         let has = locked | realtime | if from == PortKind::Xdp { XDP } else { 0 };
@@ -388,6 +416,16 @@ mod tests {
         assert_eq!(stamped, 3, "each datagram was received by the kernel before the thread");
         let counts = echo.stop();
         assert_eq!((counts.answered, counts.strangers, counts.runs, counts.run), (3, 0, 1, 42));
+    }
+
+    #[test]
+    fn runs_that_alternate_count_once_each() {
+        let mut known = KnownRuns::new();
+        let news = (0..1_000).filter(|n| known.is_new(n % 2)).count();
+        assert_eq!((news, known.is_new(0), known.is_new(7)), (2, false, true));
+        // A run that goes on is remembered among many short ones.
+        let many = (100..300).filter(|&run| known.is_new(run) && !known.is_new(7)).count();
+        assert_eq!((many, known.is_new(299), known.is_new(100)), (200, false, true));
     }
 
     #[test]
