@@ -107,6 +107,11 @@ pub enum RoundTripError {
     /// The frames would be for this machine, which does not receive them.
     #[error("this is the address of {0} itself: name the address that `punctual mirror` shows on the other machine")]
     OwnAddress(String),
+    /// The interface has no carrier: the kernel would accept frames and drop them.
+    #[error(
+        "{0} has no carrier, so no frame can leave it: plug in its cable, and switch on the device at the other end"
+    )]
+    NoCarrier(String),
     /// The interface has no Ethernet address.
     #[error("{0} is not an Ethernet interface: choose a wired one; `ip link` lists them")]
     NotEthernet(String),

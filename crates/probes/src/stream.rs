@@ -86,6 +86,11 @@ pub trait Monitor: std::fmt::Debug {
     /// Returns a caveat if the condition did not hold all the time.
     fn caveat(&self) -> Option<Caveat>;
 
+    /// Returns the reason if the run is invalid without the condition.
+    fn reason(&self) -> Option<Reason> {
+        None
+    }
+
     /// Adds the figures of the monitor to the record of the first talker; does nothing if there are none.
     fn add_to(&self, talker: &mut record::Talker);
 }
@@ -158,7 +163,8 @@ impl ProbeThreads for Stream {
     fn reasons(&self) -> Vec<Reason> {
         // A talker here sends with the listener's period.
         let alone = self.listener.iter().filter(|_| self.talkers.is_empty());
-        alone.filter_map(Listener::other_period).collect()
+        let of_monitors = self.monitors.iter().filter_map(|monitor| monitor.reason());
+        alone.filter_map(Listener::other_period).chain(of_monitors).collect()
     }
 
     fn caveats(&self) -> Vec<Caveat> {

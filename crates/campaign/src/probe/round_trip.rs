@@ -265,6 +265,10 @@ impl RoundTripProbe {
                 (vec![near], Some(echo))
             }
             Peer::Mirror { interface, to, frames } => {
+                let link = Links::open().and_then(|mut links| links.find(interface));
+                if link.is_ok_and(|link| link.is_up && link.has_carrier == Some(false)) {
+                    return Err(RoundTripError::NoCarrier(interface.clone()).into());
+                }
                 let classes = self.open_classes(interface, *to, &self.all_frames(*frames))?;
                 if classes.iter().any(|(_, carrier)| matches!(carrier, Carrier::Ethernet { own, .. } if own == to)) {
                     return Err(RoundTripError::OwnAddress(interface.clone()).into());

@@ -3,6 +3,7 @@
 //! | module | contains |
 //! |---|---|
 //! | `interface` | checks that an interface can carry a stream |
+//! | `link` | watches the carrier of the talker's interface |
 //! | `maap` | the destination addresses that the talker claims |
 //! | `list` | the streams of a talker and their threads |
 //! | `prepare` | creates a talker and a listener from the options |
@@ -16,6 +17,7 @@
 mod endpoints;
 mod error;
 mod interface;
+mod link;
 mod list;
 mod maap;
 pub(crate) mod observe;
@@ -192,6 +194,9 @@ impl StreamProbe {
         let found = Interface::read(root, interface)?;
         if !self.talks() {
             return Ok(());
+        }
+        if link::lacks_carrier(root, interface) {
+            return Err(StreamError::NoCarrier(interface.to_owned()));
         }
         self.handover_ns(root)?;
         let groups = self.groups(period_ns);

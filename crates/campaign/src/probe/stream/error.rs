@@ -31,6 +31,11 @@ pub enum StreamError {
     /// The interface is down.
     #[error("{0} is down: sudo ip link set {0} up")]
     Down(String),
+    /// The interface has no carrier: the kernel would accept frames and drop them.
+    #[error(
+        "{0} has no carrier, so no frame can leave it: plug in its cable, and switch on the device at the other end"
+    )]
+    NoCarrier(String),
     /// The frames are too long for the interface.
     #[error(
         "frames of {needed} bytes exceed the MTU of {interface} ({mtu} bytes): sudo ip link set {interface} mtu 1500"

@@ -19,6 +19,7 @@ use super::{
     super::definition::{PhaseContext, PrepareError, with_shield},
     StreamError, StreamProbe,
     endpoints::Endpoints,
+    link::LinkMonitor,
     list::Group,
     maap::Destinations,
     receiver::Opened,
@@ -48,6 +49,10 @@ impl StreamProbe {
         }
         if let Some(speaker) = speaker {
             monitors.push(Box::new(Defence::start(speaker)?));
+        }
+        if let Some(interface) = self.interface().filter(|_| self.talks()) {
+            // After the sockets are open, because AF_XDP resets the link of some cards.
+            monitors.push(Box::new(LinkMonitor::start(context.root, interface)));
         }
         Ok(Stream::new(talkers, listener, endpoints).with_observer(observer).with_monitors(monitors))
     }

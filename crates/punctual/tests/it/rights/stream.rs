@@ -621,6 +621,41 @@ fn a_listener_without_frames_is_invalid() {
     assert!(reason.text.starts_with("no frame of a stream arrived on far"), "{}", reason.text);
 }
 
+/// Sets the interface of this end of the cable up or down; the other end then has a carrier or none.
+fn set_link(end: &VethEnd, state: &str) {
+    let set = || Command::new("ip").args(["link", "set", &end.interface, state]).status();
+    assert!(end.namespace.run(set).unwrap().unwrap().success(), "ip link set {state}");
+}
+
+#[test]
+fn a_talker_without_a_carrier_does_not_report_success() {
+    let _alone = alone();
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
+    let scratch = Scratch::new();
+    let talk = "measure stream talk near --period 1ms --wakeup-offset 0us --quiet --record a --blame=off --duration 2s";
+    let mirror = "measure round-trip near --to 02:00:00:00:00:77 --quiet --record b --blame=off --duration 1s";
+    set_link(&ends.far, "down");
+    for command in [talk, mirror] {
+        let refused = inside(&ends.near, &scratch, command).wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() != Some(0) && error.contains("near has no carrier"), "{command}: {error}");
+    }
+    set_link(&ends.far, "up");
+    let talking = inside(&ends.near, &scratch, talk);
+    wait_until("the run has begun", || scratch.record_path().exists());
+    thread::sleep(Duration::from_millis(500));
+    set_link(&ends.far, "down");
+    let talked = talking.wait_with_output().unwrap();
+    assert_eq!(talked.status.code(), Some(4), "{}", String::from_utf8_lossy(&talked.stderr));
+    let record = scratch.record();
+    let reason = record.validity.reasons.iter().find(|reason| reason.id == "stream.no_carrier").expect("a reason");
+    assert!(
+        reason.text.starts_with("near lost its carrier 1 time during the run, and had none at the end"),
+        "{reason:?}"
+    );
+    assert!(reason.text.contains("the interface sent "), "{reason:?}");
+}
+
 /// A simulated ptp4l below `folder`, which sends the recorded responses of a slave. Its PTP time is this machine's
 /// CLOCK_TAI. Its offset from the master in ns is the value of `offset_ns`.
 fn fake_ptp4l(folder: &Path, offset_ns: Arc<AtomicI64>) {
