@@ -13,9 +13,11 @@ use std::{
 
 use frames::{Class, Parsed, Tci, ethernet::TAG, parse};
 use record::{Granted, Reason, Series, SeriesKind, grouped};
+use rustix::io::Errno;
 use sys::{
     alloc_guard::without_allocation,
     clock::{Around, Clock, Sleeper, Wait},
+    link::Links,
     packet::{Poll, Received},
     sched::Policy,
 };
@@ -243,16 +245,16 @@ impl Listener {
     pub fn gone(&self) -> Option<String> {
         let reported = self.settings.talker.as_ref().is_some_and(RemoteTalker::has_ended);
         let silent = self.fresh.0 > 0 && self.fresh.1.elapsed() > SILENCE;
-        let failed = self.shared.errors.load(Relaxed) > 0;
         if reported || !silent && !self.has_failed() {
             return None;
         }
-        let why = if failed {
-            io::Error::from_raw_os_error(self.shared.error.load(Relaxed)).to_string()
-        } else {
-            "the talker has ended, or the path from it is down".to_owned()
-        };
         let (interface, seconds) = (&self.settings.interface, self.fresh.1.elapsed().as_secs_f64());
+        // An error from an earlier time does not explain a silence of the present.
+        let why = match link_problem(interface) {
+            Some(problem) => problem,
+            None if self.has_failed() => io::Error::from_raw_os_error(self.shared.error.load(Relaxed)).to_string(),
+            None => "the talker has ended, or the path from it is down".to_owned(),
+        };
         Some(format!("no frame arrived on {interface} in the last {seconds:.1} s: {why}"))
     }
 
@@ -416,6 +418,19 @@ impl Listener {
             notes.push(format!("{frames} frames were read faster than they could be counted; they count as lost"));
         }
         notes
+    }
+}
+
+/// The reason in words why no frame can pass an interface of this namespace now; `None` if there is none, or if the kernel
+/// does not report it.
+fn link_problem(interface: &str) -> Option<String> {
+    match Links::open().and_then(|mut links| links.find(interface)) {
+        Err(error) => (Errno::from_io_error(&error) == Some(Errno::NODEV)).then(|| "the interface is gone".to_owned()),
+        Ok(link) if !link.is_up => Some("the interface is down".to_owned()),
+        Ok(link) if link.has_carrier == Some(false) => {
+            Some("the interface has no carrier: check its cable, and the device at the other end".to_owned())
+        }
+        Ok(_) => None,
     }
 }
 
