@@ -5,6 +5,7 @@ use machine::{Change, Root, online_cpus};
 use probes::{
     probe_threads::ThreadInfo,
     setup::Grant,
+    stream::listener::ABSENT,
     timer::{End, Timer},
 };
 use record::{
@@ -124,7 +125,12 @@ pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], probe: &Pr
 pub fn judge_coverage(record: &mut Record, phase: &str) {
     let planned_ns = record.phase(phase).and_then(|phase| phase.planned_ns);
     let of_phase = || record.series.iter().filter(|series| series.phase == phase);
-    let empty = of_phase().filter_map(|series| why_empty(series).or_else(|| why_too_short(series, planned_ns)));
+    // The reason of an absent stream names the streams that arrived instead.
+    let is_absent = record.validity.reasons.iter().any(|reason| reason.id == ABSENT);
+    let is_explained = |series: &&Series| is_absent && series.kind.listener().is_some();
+    let empty = of_phase()
+        .filter(|series| !is_explained(series))
+        .filter_map(|series| why_empty(series).or_else(|| why_too_short(series, planned_ns)));
     let empty: Vec<_> = empty.collect();
     let sparse: Vec<_> = of_phase().filter_map(why_sparse).collect();
     for (text, remedy) in empty {

@@ -164,7 +164,7 @@ impl ProbeThreads for Stream {
         // A talker here sends with the listener's period.
         let alone = self.listener.iter().filter(|_| self.talkers.is_empty());
         let of_monitors = self.monitors.iter().filter_map(|monitor| monitor.reason());
-        alone.filter_map(Listener::other_period).chain(of_monitors).collect()
+        alone.flat_map(Listener::reasons).chain(of_monitors).collect()
     }
 
     fn caveats(&self) -> Vec<Caveat> {

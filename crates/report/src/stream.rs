@@ -144,11 +144,16 @@ pub(crate) fn summarize(series: &Series) -> Option<EndSummary> {
         Stream::Talker(talker) => of_talker(series, talker),
         Stream::Listener(listener) if listener.frames == 0 => EndSummary {
             title: format!("Listener on {}{}", listener.identity.interface, of_host(series)),
-            remarks: format!("No frames received; {} frames of other streams.", grouped(listener.other_streams)),
+            remarks: format!("No frames received; {} frames of other streams.", grouped(frames_of_others(listener))),
             ..EndSummary::default()
         },
         Stream::Listener(listener) => of_listener(series, listener),
     })
+}
+
+/// Frames of other streams than the followed one, whose own count is the first of the talker's streams.
+fn frames_of_others(listener: &Listener) -> u64 {
+    listener.other_streams + listener.streams.iter().skip(1).map(|stream| stream.frames).sum::<u64>()
 }
 
 fn of_talker(series: &Series, talker: &Talker) -> EndSummary {

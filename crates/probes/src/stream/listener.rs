@@ -12,7 +12,7 @@ use std::{
 };
 
 use frames::{Class, Parsed, Tci, ethernet::TAG, parse};
-use record::{Granted, Reason, Series, SeriesKind, grouped};
+use record::{Granted, Reason, Series, SeriesKind, counted, grouped};
 use rustix::io::Errno;
 use sys::{
     alloc_guard::without_allocation,
@@ -48,6 +48,8 @@ const PAUSE_PART: i64 = 10;
 const SILENCE: Duration = Duration::from_secs(2);
 /// Number of errors after which receiving is given up.
 const MAX_ERRORS: u64 = 100;
+/// Id of the reason that frames of other streams arrived, but none of a wanted one.
+pub const ABSENT: &str = "stream.absent";
 /// Most streams that a message names.
 const SEEN_SHOWN: usize = 8;
 /// Time for the thread to read the queued frames and to end.
@@ -292,8 +294,71 @@ impl Listener {
         }
     }
 
+    /// The reasons why the figures are not those of the wanted streams.
+    pub fn reasons(&self) -> Vec<Reason> {
+        let mixed: Vec<Reason> = self.trackers.iter().filter_map(|tracker| self.mixed(tracker)).collect();
+        // The period of a mixture is nobody's.
+        let other_period = if mixed.is_empty() { self.other_period() } else { None };
+        mixed.into_iter().chain(other_period).chain(self.absent()).collect()
+    }
+
+    /// The reason if several talkers send this stream at the same time.
+    fn mixed(&self, tracker: &Tracker) -> Option<Reason> {
+        let sources = tracker.mixed_sources()?;
+        let counts: Vec<String> = sources
+            .iter()
+            .map(|source| format!("{} ({})", identity::mac(source.address), counted(source.frames, "frame")))
+            .collect();
+        let stream = tracker.followed().map(identity::stream_name).unwrap_or_default();
+        Some(Reason {
+            id: "stream.several_talkers".to_owned(),
+            text: format!(
+                "{} talkers send stream {stream} at the same time: {}; the figures mix their frames",
+                counts.len(),
+                counts.join(", ")
+            ),
+            remedy: "give each talker another stream id (measure stream talk --unique-id), or stop all but one"
+                .to_owned(),
+        })
+    }
+
+    /// The reason if none of the wanted stream's frames arrived, but frames of others did. It names them.
+    fn absent(&self) -> Option<Reason> {
+        let absent = self.trackers.iter().filter(|tracker| tracker.frames() == 0);
+        let absent: Vec<String> = absent.filter_map(Tracker::followed).map(identity::stream_name).collect();
+        let followed = self.trackers.iter().filter(|tracker| tracker.frames() > 0);
+        let arrived: Vec<(u64, u64)> = followed
+            .filter_map(|tracker| Some((tracker.followed()?, tracker.frames())))
+            .chain(self.trackers.iter().flat_map(Tracker::others))
+            .collect();
+        let &(first, _) = arrived.first().filter(|_| !absent.is_empty())?;
+        let described = arrived.iter().take(SEEN_SHOWN);
+        let described: Vec<String> = described
+            .map(|&(id, frames)| format!("{} ({})", identity::stream_name(id), counted(frames, "frame")))
+            .collect();
+        let more = match arrived.len().saturating_sub(described.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let interface = &self.settings.interface;
+        Some(Reason {
+            id: ABSENT.to_owned(),
+            text: format!(
+                "no frame of stream {} arrived on {interface}; streams that arrived: {}{more}",
+                absent.join(", "),
+                described.join(", ")
+            ),
+            remedy: match self.settings.named.is_empty() {
+                true => {
+                    format!("punctual measure stream listen {interface} --stream-id {}", identity::stream_name(first))
+                }
+                false => "start the talker with the same file of streams".to_owned(),
+            },
+        })
+    }
+
     /// The reason if the followed stream has another period than expected: its figures would be those of the expectation.
-    pub fn other_period(&self) -> Option<Reason> {
+    fn other_period(&self) -> Option<Reason> {
         let [tracker] = &self.trackers[..] else { return None };
         let found_ns = tracker.other_period_ns().filter(|_| self.settings.named.is_empty())?;
         let is_near = |class: &Class| found_ns.abs_diff(class.interval_ns()) < class.interval_ns() / 10;

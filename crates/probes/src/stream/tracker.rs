@@ -75,7 +75,33 @@ pub struct Tracker {
     restarts: u64,
     /// The other streams of the same talker, in order of arrival.
     siblings: Vec<Sibling>,
+    /// The streams of other talkers before the first frame, and their frames.
+    strangers: Vec<(u64, u64)>,
+    /// The talkers of the followed stream.
+    sources: Vec<Source>,
+    /// Place of the last frame's talker among them.
+    source: usize,
+    /// Frames of a talker that came after frames of another one, and not for the first time.
+    returns: u64,
 }
+
+/// A talker of the followed stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// Source address of its frames.
+    pub address: Mac,
+    /// Number of its run, if it is ours: two of our talkers on one interface have the same address.
+    run: Option<u32>,
+    /// Its frames.
+    pub frames: u64,
+}
+
+/// Most talkers of one stream that are distinguished.
+const SOURCES_MAX: usize = 16;
+/// After so many returns, the talkers send at the same time: a talker that replaces another does not return so often.
+const RETURNS_MIN: u64 = 10;
+/// Most streams of other talkers that are counted one by one: ids from the network can be arbitrary.
+const STRANGERS_MAX: usize = 256;
 
 /// Most streams of one talker that are counted; further ones count as other streams.
 const SIBLINGS_MAX: usize = 255;
@@ -164,6 +190,10 @@ impl Tracker {
             maxima: Maxima::default(),
             restarts: 0,
             siblings: Vec::new(),
+            strangers: Vec::new(),
+            sources: Vec::new(),
+            source: 0,
+            returns: 0,
         }
     }
 
@@ -174,9 +204,10 @@ impl Tracker {
 
     /// Adds a frame.
     pub fn add(&mut self, arrival: &Arrival) {
-        let wanted = self.first.map(|first| first.avtp.stream_id).or(self.expected.stream_id);
+        let wanted = self.followed();
         if !arrival.avtp.stream_valid || wanted.is_some_and(|id| talker_of(id) != talker_of(arrival.avtp.stream_id)) {
             self.listener.other_streams += 1;
+            self.count_stranger(arrival);
             return;
         }
         if wanted.is_some_and(|id| id != arrival.avtp.stream_id) {
@@ -186,6 +217,7 @@ impl Tracker {
             }
             return;
         }
+        self.count_source(arrival);
         let first = *self.first.get_or_insert(*arrival);
         let last = self.last.replace(*arrival);
         self.listener.frames += 1;
@@ -212,6 +244,47 @@ impl Tracker {
             self.siblings.push(Sibling::new(stream_id, self.expected.whole));
         }
         self.siblings.get_mut(index)
+    }
+
+    /// Counts a frame of another talker's stream, which matters only if none of the wanted one arrives.
+    fn count_stranger(&mut self, now: &Arrival) {
+        if self.first.is_some() || !now.avtp.stream_valid {
+            return;
+        }
+        let id = now.avtp.stream_id;
+        match self.strangers.iter().position(|(known, _)| *known == id) {
+            Some(place) => self.strangers[place].1 += 1,
+            None if self.strangers.len() < STRANGERS_MAX => self.strangers.push((id, 1)),
+            None => {}
+        }
+    }
+
+    fn count_source(&mut self, now: &Arrival) {
+        let (address, run) = (now.source, now.probe.map(|probe| probe.run));
+        let known = self.sources.iter().position(|source| source.address == address && source.run == run);
+        let Some(place) = known.or((self.sources.len() < SOURCES_MAX).then_some(self.sources.len())) else { return };
+        if known.is_none() {
+            self.sources.push(Source { address, run, frames: 0 });
+        }
+        self.returns += u64::from(known.is_some() && place != self.source);
+        self.sources[place].frames += 1;
+        self.source = place;
+    }
+
+    /// The talkers of the followed stream, if several send it at the same time.
+    pub fn mixed_sources(&self) -> Option<&[Source]> {
+        (self.returns >= RETURNS_MIN).then_some(&self.sources)
+    }
+
+    /// Id of the followed stream; `None` if there is none yet.
+    pub fn followed(&self) -> Option<u64> {
+        self.first.map(|first| first.avtp.stream_id).or(self.expected.stream_id)
+    }
+
+    /// The other streams and their frames. Those of other talkers are complete only until the first frame.
+    pub fn others(&self) -> impl Iterator<Item = (u64, u64)> {
+        let siblings = self.siblings.iter().filter(|sibling| sibling.frames > 0);
+        siblings.map(|sibling| (sibling.stream_id, sibling.frames)).chain(self.strangers.iter().copied())
     }
 
     fn count_interval(&mut self, last: &Arrival, now: &Arrival, first_ns: i64) {
@@ -314,7 +387,7 @@ impl Tracker {
     /// Ends all streams of a talker that sent these numbers of frames: id and frames of each. The followed stream is the
     /// one that was found, or the first of the talker.
     pub fn end_each_at(&mut self, sent: &[(u64, u64)]) {
-        let followed = self.first.map(|first| first.avtp.stream_id).or(self.expected.stream_id);
+        let followed = self.followed();
         for (index, &(stream_id, frames)) in sent.iter().enumerate() {
             match followed {
                 Some(followed) if followed != stream_id => {

@@ -236,6 +236,10 @@ fn omits_rows_of_time_stamps_without_stamps() {
 fn omits_figures_without_frames() {
     let nothing = of(Stream::Listener(Box::new(Listener { other_streams: 4, ..Listener::default() })));
     assert!(nothing.figures.is_empty() && nothing.remarks == "No frames received; 4 frames of other streams.");
+    // The first count is that of the stream that did not arrive.
+    let streams = [0, 3].map(|frames| ReceivedStream { frames, ..ReceivedStream::default() }).to_vec();
+    let sibling = of(Stream::Listener(Box::new(Listener { streams, ..Listener::default() })));
+    assert_eq!(sibling.remarks, "No frames received; 3 frames of other streams.");
     assert!(summarize(&Series::default()).is_none());
 }
 

@@ -284,3 +284,36 @@ fn attributes_losses_to_drops_on_this_machine() {
     assert_eq!(lost(&tracker, in_socket), (7, None, None), "the dropped frames may be of the other stream");
     assert_eq!(lost(&tracker, Some(Dropped::InRing(0))), (7, None, Some(0)));
 }
+
+#[test]
+fn talkers_that_send_one_stream_at_the_same_time_are_named() {
+    let by = |seq: u64, source: u8, run: u32| {
+        let arrival = arrival(seq);
+        let probe = arrival.probe.map(|probe| Payload { run, ..probe });
+        Arrival { source: [2, 0, 0, 0, 0, source], probe, ..arrival }
+    };
+    let mixed = |arrivals: Vec<Arrival>| {
+        let mut tracker = Tracker::new(expected());
+        arrivals.iter().for_each(|arrival| tracker.add(arrival));
+        tracker.mixed_sources().map(|sources| sources.iter().map(|source| (source.address[5], source.frames)).collect())
+    };
+    let both = |second: (u8, u32)| (0..50).flat_map(|seq| [by(seq, 1, 1), by(seq, second.0, second.1)]).collect();
+    assert_eq!(mixed(both((2, 7))), Some(vec![(1, 50), (2, 50)]));
+    assert_eq!(mixed(both((1, 7))), Some(vec![(1, 50), (1, 50)]), "two talkers on one interface");
+    assert_eq!(mixed(both((1, 1))), None, "each frame arrives twice");
+    let restarts = (0..50).map(|seq| by(seq, 1 + u8::from(seq > 25), 1 + u32::from(seq > 25)));
+    assert_eq!(mixed(restarts.collect()), None, "another talker continues");
+}
+
+#[test]
+fn streams_that_arrive_instead_of_the_wanted_one_are_known() {
+    let id = frames::stream_id(SOURCE, 0);
+    let others = |wanted| {
+        let mut tracker = Tracker::new(Expected { stream_id: Some(wanted), ..expected() });
+        (0..5).for_each(|seq| tracker.add(&arrival(seq)));
+        (tracker.frames(), tracker.others().collect::<Vec<_>>())
+    };
+    assert_eq!(others(id), (5, vec![]));
+    assert_eq!(others(id + 1), (0, vec![(id, 5)]), "of the same talker");
+    assert_eq!(others(id + (1 << 16)), (0, vec![(id, 5)]), "of another talker");
+}

@@ -656,6 +656,32 @@ fn a_talker_without_a_carrier_does_not_report_success() {
     assert!(reason.text.contains("the interface sent "), "{reason:?}");
 }
 
+#[test]
+fn a_listener_names_the_streams_that_arrive_instead_of_the_wanted_one() {
+    let _alone = alone();
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
+    let scratch = Scratch::new();
+    let talk = "measure stream talk near --period 1ms --wakeup-offset 0us --unique-id 7 --quiet --record talker \
+                --blame=off --duration 4s";
+    let talking = inside(&ends.near, &scratch, talk);
+    wait_until("the talker has begun", || scratch.path().join("talker.punctual.json").exists());
+    // Another talker, and another stream of the same one.
+    let [a, b, c, d, e, f] = ends.near.mac;
+    let same = format!("{a:02x}{b:02x}{c:02x}{d:02x}{e:02x}{f:02x}0008");
+    for (record, wanted) in [("other", "0200000000770001"), ("same", &*same)] {
+        let listen = format!(
+            "measure stream listen far --stream-id {wanted} --period 1ms --quiet --record {record} --blame=off --duration 1s"
+        );
+        let heard = inside(&ends.far, &scratch, &listen).wait_with_output().unwrap();
+        assert_eq!(heard.status.code(), Some(4), "{}", String::from_utf8_lossy(&heard.stderr));
+        let heard = record::file::read(&scratch.path().join(format!("{record}.punctual.json"))).unwrap();
+        let [reason] = &heard.validity.reasons[..] else { panic!("{:?}", heard.validity) };
+        assert_eq!(reason.id, "stream.absent");
+        assert!(reason.text.contains(":0007 (") && reason.remedy.contains(":0007"), "{reason:?}");
+    }
+    assert_eq!(talking.wait_with_output().unwrap().status.code(), Some(0));
+}
+
 /// A simulated ptp4l below `folder`, which sends the recorded responses of a slave. Its PTP time is this machine's
 /// CLOCK_TAI. Its offset from the master in ns is the value of `offset_ns`.
 fn fake_ptp4l(folder: &Path, offset_ns: Arc<AtomicI64>) {
