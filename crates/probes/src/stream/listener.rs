@@ -472,6 +472,20 @@ impl Listener {
                 grouped(restarts)
             ));
         }
+        if let Some(drift_ppb) = tracker.impossible_drift_ppb() {
+            notes.push(format!(
+                "the times in the frames run {:.0} ppm faster or slower than this clock, which no clock does: the variation \
+                 of the delay is not known",
+                drift_ppb.unsigned_abs() as f64 / 1e3
+            ));
+        }
+        let longer = tracker.longer_losses();
+        if longer > 0 {
+            notes.push(format!(
+                "{} could be of 256 more frames each, by the time that they took: the reported losses are the least possible",
+                counted(longer, "gap")
+            ));
+        }
         let errors = self.shared.errors.load(Relaxed);
         if errors > 0 {
             let why = io::Error::from_raw_os_error(self.shared.error.load(Relaxed));

@@ -36,6 +36,9 @@ pub struct Numbers {
     again: u64,
     /// Restarts that the 8-bit numbers show.
     pub restarts: u64,
+    /// Runs of losses with 8-bit numbers that lasted for 256 frames more, but for no exact number of frames: what is counted
+    /// is the least number.
+    pub longer_losses: u64,
     /// Lost frames.
     pub lost: u64,
     /// Runs of consecutive lost frames.
@@ -57,6 +60,7 @@ impl Default for Numbers {
             times: None,
             again: 0,
             restarts: 0,
+            longer_losses: 0,
             lost: 0,
             loss_bursts: 0,
             duplicates: 0,
@@ -128,7 +132,7 @@ impl Numbers {
 
     /// The number of frames lost before one whose 8-bit number is so far ahead: at least 128, for exactly the time that
     /// passed. `None` if another time did.
-    fn lost_by_time(&self, ahead: u8, next: u64, at_ns: i64) -> Option<u64> {
+    fn lost_by_time(&mut self, ahead: u8, next: u64, at_ns: i64) -> Option<u64> {
         let [first, newest] =
             self.times.filter(|[first, newest]| ahead > 0 && newest.next - first.next >= KNOWN_AFTER)?;
         let period_ns = newest.at_ns.saturating_sub(first.at_ns) as f64 / (newest.next - first.next) as f64;
@@ -136,6 +140,8 @@ impl Numbers {
         let times = ((slots - f64::from(ahead)) / 256.0).round().clamp(0.0, 1e9);
         let lost = f64::from(ahead) + 256.0 * times;
         let is_exact = (slots - lost).abs() <= EXACT_SLOTS + EXACT * lost;
+        // A copy or a late frame has a number far ahead too, but comes in its own time.
+        self.longer_losses += u64::from(!is_exact && times >= 1.0 && ahead < 128);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number, limited above")]
         (is_exact && lost >= 128.0).then_some(lost as u64)
     }
@@ -311,6 +317,19 @@ mod tests {
             let counts = (numbers.lost, numbers.loss_bursts, numbers.duplicates, numbers.reordered);
             assert_eq!(counts, (lost, 1, 0, 0), "{lost}");
         }
+    }
+
+    #[test]
+    fn a_loss_of_an_unclear_number_of_frames_is_known_as_such() {
+        let longer = |lost: u64, late_ns: u64| {
+            let mut numbers = Numbers::default();
+            let at_ns = |n: u64| (n * 1_000_000 + if n < 500 { 0 } else { late_ns }).cast_signed();
+            (0..500).chain(500 + lost..1_000 + lost).for_each(|n| numbers.add_short(low_byte(n), at_ns(n)));
+            (numbers.lost, numbers.longer_losses)
+        };
+        assert_eq!(longer(356, 0), (356, 0));
+        assert_eq!(longer(356, 20_000_000), (100, 1), "the talker was 20 slots late");
+        assert_eq!(longer(100, 20_000_000), (100, 0));
     }
 
     #[test]

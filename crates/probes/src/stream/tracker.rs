@@ -105,6 +105,9 @@ const STRANGERS_MAX: usize = 256;
 
 /// Most streams of one talker that are counted; further ones count as other streams.
 const SIBLINGS_MAX: usize = 255;
+/// Largest drift between two clocks, parts per billion. Crystals are accurate to about 100 ppm, and Linux corrects its clock
+/// by at most 500 ppm (adjtimex).
+const DRIFT_MAX_PPB: u64 = 1_000_000;
 /// Number of intervals that show a period.
 const INTERVALS_MIN: u64 = 100;
 /// The period is another one than expected if it differs by this factor.
@@ -407,6 +410,17 @@ impl Tracker {
         self.listener.frames + self.siblings.iter().map(|sibling| sibling.frames).sum::<u64>()
     }
 
+    /// The drift between the clocks of talker and listener, parts per billion, if no two clocks drift so much: the times in
+    /// the frames are wrong then, and the variation of the delay is not known.
+    pub fn impossible_drift_ppb(&self) -> Option<i64> {
+        Some(self.whole.drift_ppb()).filter(|ppb| ppb.unsigned_abs() > DRIFT_MAX_PPB)
+    }
+
+    /// Runs of losses that lasted longer than the 8-bit numbers show.
+    pub fn longer_losses(&self) -> u64 {
+        self.numbers.longer_losses + self.siblings.iter().map(|sibling| sibling.numbers.longer_losses).sum::<u64>()
+    }
+
     /// Restarts of the talker.
     pub fn restarts(&self) -> u64 {
         self.restarts + self.numbers.restarts
@@ -496,7 +510,7 @@ impl Tracker {
             listener.one_way = Some(OneWay { clock, late_presentation: self.late, margin, ..self.one_way.clone() });
             listener.counters.late_timestamp = Some(self.late);
             listener.counters.early_timestamp = Some(self.early);
-        } else if self.whole.longer.total() > 0 {
+        } else if self.whole.longer.total() > 0 && self.impossible_drift_ppb().is_none() {
             listener.delay_variation = Some(DelayVariation {
                 way: self.way.longer.clone(),
                 whole: self.whole.longer.clone(),

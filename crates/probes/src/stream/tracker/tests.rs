@@ -160,6 +160,26 @@ fn unrelated_clocks_give_the_delay_variation() {
 }
 
 #[test]
+fn a_drift_of_no_clock_leaves_the_variation_unknown() {
+    let variation = |ppm: i64| {
+        let mut tracker = Tracker::new(Expected { tie: ClockTie::None, period_ns: 1_000_000, ..expected() });
+        for seq in 0..30_000_i64 {
+            let now = arrival(0);
+            let probe = now.probe.map(|probe| Payload {
+                seq: seq.cast_unsigned(),
+                sent_ns: 1_000_000_000 + seq * (1_000_000 - ppm),
+                ..probe
+            });
+            tracker.add(&Arrival { read_ns: 1_000_000_000 + seq * 1_000_000, probe, ..now });
+        }
+        tracker.end();
+        let variation = tracker.to_record("eth0", None).delay_variation;
+        (variation.map(|variation| variation.drift_ppb / 1_000_000), tracker.impossible_drift_ppb().is_some())
+    };
+    assert_eq!((variation(100), variation(500_000)), ((Some(0), false), (None, true)));
+}
+
+#[test]
 fn counts_each_stream_of_the_talker() {
     let of_stream = |unique: u16, seq: u64| {
         let one = arrival(seq);
