@@ -38,6 +38,7 @@ use super::{
         Definition, Network, PhaseContext, PlacementContext, PlacementRule, PrepareError, Properties, RunShape,
         ThreadPlan, Timing, with_shield,
     },
+    stream::link::stays_without_carrier,
     timer::GUARD_REMEDIES,
 };
 pub use xdp::Xdp;
@@ -265,8 +266,7 @@ impl RoundTripProbe {
                 (vec![near], Some(echo))
             }
             Peer::Mirror { interface, to, frames } => {
-                let link = Links::open().and_then(|mut links| links.find(interface));
-                if link.is_ok_and(|link| link.is_up && link.has_carrier == Some(false)) {
+                if stays_without_carrier(interface) {
                     return Err(RoundTripError::NoCarrier(interface.clone()).into());
                 }
                 let classes = self.open_classes(interface, *to, &self.all_frames(*frames))?;

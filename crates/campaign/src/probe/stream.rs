@@ -17,7 +17,7 @@
 mod endpoints;
 mod error;
 mod interface;
-mod link;
+pub(super) mod link;
 mod list;
 mod maap;
 pub(crate) mod observe;
@@ -195,7 +195,7 @@ impl StreamProbe {
         if !self.talks() {
             return Ok(());
         }
-        if link::lacks_carrier(root, interface) {
+        if link::stays_without_carrier(interface) {
             return Err(StreamError::NoCarrier(interface.to_owned()));
         }
         self.handover_ns(root)?;
