@@ -231,10 +231,12 @@ fn is_early(group: &Group, measure: Measure) -> bool {
 }
 
 /// True if threads of these roles measure the same time. That of an interrupt or of a thread of the kernel is a part of the
-/// time until a program runs.
+/// time until a program runs. In files of several phases, the phase precedes the role.
 fn is_same_time(a: &str, b: &str) -> bool {
-    let is_program =
-        |role: &str| !["timerlat/irq", "timerlat/thread", "timerlat/all", "irq", "sirq", "kernel"].contains(&role);
+    const PARTS: [&str; 6] = ["timerlat/irq", "timerlat/thread", "timerlat/all", "irq", "sirq", "kernel"];
+    let is_program = |role: &str| {
+        !PARTS.iter().any(|part| role.strip_suffix(part).is_some_and(|phase| phase.is_empty() || phase.ends_with('-')))
+    };
     match (a, b) {
         ("", role) | (role, "") => is_program(role),
         _ => a == b,

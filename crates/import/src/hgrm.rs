@@ -76,10 +76,11 @@ impl Format for Percentiles {
                 figures.role.clone_from(&figures.phase);
             }
         }
-        let phases: HashSet<&str> = imported.figures.iter().filter_map(|figures| phase(&figures.phase)).collect();
+        let phases: HashSet<&str> = imported.figures.iter().filter_map(phase).collect();
         if phases.len() > 1 {
             for figures in imported.figures.iter_mut().filter(|figures| is_own(&figures.phase)) {
-                figures.role = [phase(&figures.phase).unwrap_or_default(), &figures.role].join("-");
+                let parts = [phase(figures).unwrap_or_default(), &figures.role];
+                figures.role = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
             }
         }
         if !has_unit {
@@ -100,11 +101,15 @@ fn is_heading(line: &str) -> bool {
     words.starts_with(&["Value", "Percentile", "TotalCount"])
 }
 
-/// The phase in a title of punctual, `load CPU 1 (timer), corrected`. Phases such as `thread-1` are the threads of another tool,
-/// which are all `thread`.
-fn phase(title: &str) -> Option<&str> {
-    let (phase, _) = title.split_once(" CPU ").or_else(|| title.split_once(" unpinned"))?;
-    let thread = phase.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok());
+/// The phase in a title of punctual: `load CPU 1 (timer), corrected`, `load base on CPU 1 (base), corrected`. In imported records,
+/// phases such as `thread-1` are the threads of another tool, which are all `thread`.
+fn phase(figures: &Figures) -> Option<&str> {
+    let Figures { phase: title, role, .. } = figures;
+    let (before, _) = title.split_once(" CPU ").or_else(|| title.split_once(" unpinned"))?;
+    let without = |end: String| before.strip_suffix(&*end);
+    let phase = without(format!(" {role} on")).or_else(|| without(format!(" {role},"))).unwrap_or(before);
+    let thread =
+        phase.rsplit_once('-').filter(|(_, number)| title.ends_with("), raw") && number.parse::<u32>().is_ok());
     Some(thread.map_or(phase, |(name, _)| name))
 }
 

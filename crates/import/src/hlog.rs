@@ -284,7 +284,8 @@ impl<'a> Interval<'a> {
         let is_in_last = |ns: &i64| self.cells.last_ns.as_ref().is_some_and(|last_ns| last_ns.contains(ns));
         match max {
             Max::Unknown => None,
-            Max::Exact => self.printed_ns,
+            // Without samples, the printed maximum is 0.
+            Max::Exact => self.printed_ns.filter(|_| self.cells.last_ns.is_some()),
             Max::Printed => self.printed_ns.filter(is_in_last),
         }
     }

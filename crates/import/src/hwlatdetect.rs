@@ -65,7 +65,13 @@ impl Format for Detected {
             return Err(Mistake::new(0, format!("it has {} samples, but recorded {samples}", cells.total())));
         }
         if let Some(samples) = figures.samples.filter(|&samples| samples > 0 && cells.total() == 0) {
-            let text = format!("its {samples} samples are not listed, so the output can be cut");
+            let text = format!(
+                "{} not listed, so the output can be cut",
+                match samples {
+                    1 => "its only sample is".to_owned(),
+                    _ => format!("its {} are", record::counted(samples, "sample")),
+                }
+            );
             imported.caveats.push(caveat("cut", text));
         }
         // Old versions print `0us` if nothing was above the threshold, later ones `Below threshold`.

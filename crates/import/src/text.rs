@@ -37,7 +37,11 @@ struct Unpacked<R>(MultiGzDecoder<R>);
 
 impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let damaged = |error| io::Error::other(format!("its gzip data are cut or damaged, so copy it again ({error})"));
+        let damaged = |error: io::Error| match error.raw_os_error() {
+            // The file cannot be read, or a signal came.
+            Some(_) => error,
+            None => io::Error::other(format!("its gzip data are cut or damaged, so copy it again ({error})")),
+        };
         self.0.read(into).map_err(damaged)
     }
 }

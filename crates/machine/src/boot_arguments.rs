@@ -137,8 +137,8 @@ pub(crate) fn keeps_queues_away(line: &str) -> bool {
 /// without CONFIG_NO_HZ_FULL ignores both.
 fn tickless(root: &Root, cmdline: &str) -> CpuList {
     let by_flag = value(cmdline, "isolcpus").filter(|value| value.split(',').any(|word| word == "nohz"));
-    let values = value(cmdline, "nohz_full").into_iter().chain(by_flag);
-    values.filter_map(|value| isolated_cpus_of(root, value)).fold(CpuList::new(), |all, own| all.union(&own))
+    let own = value(cmdline, "nohz_full").and_then(|value| cpus_of(root, value)).unwrap_or_default();
+    own.union(&by_flag.and_then(|value| isolated_cpus_of(root, value)).unwrap_or_default())
 }
 
 /// The CPUs whose callbacks of RCU run in threads from the boot on: those of `rcu_nocbs=`, and those without a tick.

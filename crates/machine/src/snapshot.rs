@@ -165,6 +165,10 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
             .map(|line| line + "\n")
             .collect(),
         "proc/swaps" => swaps(&text),
+        // Other lines of a mainframe have serial numbers and the names of partitions.
+        "proc/sysinfo" => {
+            kept(&text, |line| ["LPAR Number", "VM00 Control Program"].iter().any(|key| line.starts_with(key)))
+        }
         // Other lines name the program, its user and its groups.
         path if path.starts_with("proc/") && path.contains("/task/") && path.ends_with("/status") => {
             kept(&text, |line| line.starts_with("Cpus_allowed_list:"))

@@ -58,27 +58,27 @@ const PRODUCT: &str = "sys/class/dmi/id/product_name";
 /// files of the architecture decide.
 pub(crate) fn hypervisor(root: &Root) -> Hypervisor {
     let firmware = firmware(root);
-    let by_name = by_name(root);
+    let named = by_name(root, |_| true);
     let mut found = match cpu_flag(root) {
         Some(true) => {
             // QEMU may run its CPUs in software or with KVM, so its name does not identify the hypervisor.
             let kind = by_type(root)
                 .and_then(|found| found.name)
-                .or_else(|| by_name.filter(|&(kind, _)| kind != "qemu").map(|(kind, _)| kind.to_owned()))
+                .or_else(|| named.filter(|&(kind, _)| kind != "qemu").map(|(kind, _)| kind.to_owned()))
                 .or_else(|| by_kernel(root))
-                .or_else(|| by_name.map(|(kind, _)| kind.to_owned()));
+                .or_else(|| named.map(|(kind, _)| kind.to_owned()));
             let kind = kind.unwrap_or_else(|| "unidentified".to_owned());
             Hypervisor::of_line(kind, CPUINFO, "flags: ... hypervisor ...")
         }
         // Xen hides the flag from its paravirtualized guests, and settings of other hypervisors hide it, too.
         Some(false) => by_type(root)
-            .or_else(|| by_name.filter(|(kind, _)| ONLY_GUESTS.contains(kind)).map(of_name))
+            .or_else(|| by_name(root, |kind| ONLY_GUESTS.contains(&kind)).map(of_name))
             .unwrap_or_else(|| Hypervisor::of_line("none", CPUINFO, "flags without hypervisor")),
         None if firmware.as_deref().is_some_and(|name| name.contains(".metal")) => {
             return Hypervisor::of_file("none", PRODUCT);
         }
         None => by_type(root)
-            .or_else(|| by_name.map(of_name))
+            .or_else(|| named.map(of_name))
             .or_else(|| by_mainframe(root))
             .or_else(|| by_device_tree(root))
             .unwrap_or(Hypervisor { name: None, path: VENDOR, line: None }),
@@ -93,11 +93,11 @@ fn of_name((kind, path): (&'static str, &'static str)) -> Hypervisor {
     Hypervisor::of_file(kind, path)
 }
 
-/// The hypervisor that the firmware names, and the file with the name.
-fn by_name(root: &Root) -> Option<(&'static str, &'static str)> {
+/// The hypervisor of such a kind that the firmware names, and the file with the name.
+fn by_name(root: &Root, is_kind: impl Fn(&'static str) -> bool) -> Option<(&'static str, &'static str)> {
     let names = [VENDOR, PRODUCT].map(|path| (path, root.text_if(path, is_printable).unwrap_or_default()));
     let file = |sign: &str| names.iter().find(|(_, name)| name.contains(sign)).map(|(path, _)| *path);
-    VENDORS.iter().find_map(|(sign, kind)| Some((*kind, file(sign)?)))
+    VENDORS.iter().filter(|(_, kind)| is_kind(kind)).find_map(|(sign, kind)| Some((*kind, file(sign)?)))
 }
 
 /// The hypervisor that the kernel names, which is Xen, also for the machine that manages the guests (`dom0`).

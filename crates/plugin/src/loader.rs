@@ -1,4 +1,5 @@
-//! The side of an instance that reads files: it runs on the worker thread of the host, and never on its audio thread.
+//! The side of an instance that reads files: it runs on the worker thread of an LV2 host or on the main thread of a CLAP host, and
+//! never on the audio thread.
 
 use std::{
     fs::{self, File},

@@ -190,7 +190,7 @@ pub enum RoundOrder {
     #[default]
     Unknown,
     /// Not known, because files of other tools do not say when they were measured, or because the clock of the machine was not
-    /// set. Judged like `one_after_the_other`, each side in the order of its files in the command.
+    /// set. Judged like `one_after_the_other`, each side in the order of its dates, or else of its files in the command.
     Untimed,
     /// On one machine, all rounds of a side before those of the other: a drift of the machine looks like a difference.
     OneAfterTheOther,

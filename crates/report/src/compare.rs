@@ -24,7 +24,7 @@ pub(crate) fn origin(against: &Comparison) -> String {
     )
 }
 
-/// The caveats of imported records, one sentence each: one of each kind, because threads and rounds have similar ones.
+/// The caveats of the other records, one sentence each: one of each kind, because threads and rounds have similar ones.
 pub(crate) fn caveats(all: &[Caveat]) -> Vec<String> {
     let mut kinds: Vec<(&Caveat, usize)> = Vec::new();
     for caveat in all {

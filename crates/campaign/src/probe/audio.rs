@@ -367,7 +367,10 @@ mod tests {
         let two = format!("[[model]]\nfile = '{model}'\n[[model]]\nfile = '{model}'\n[amp]\nrouting = 'parallel'\n");
         assert_eq!(load(&two, 48_000).map(|(_, notes)| notes.len()).unwrap(), 0);
         let notes = load(&two, 44_100).unwrap().1;
-        assert!(notes.len() == 2 && notes[0].contains("was trained at 48000 Hz: resampled"), "{notes:?}");
+        assert!(
+            notes.len() == 2 && notes[0].contains("was trained at 48000 Hz and is resampled to 44100 Hz"),
+            "{notes:?}"
+        );
         let error = load("[gate]\nthreshhold_db = 1", 48_000).map(drop).unwrap_err().to_string();
         assert!(
             error.ends_with(r#"lead.toml: line 2: unknown "threshhold_db" in [gate]; did you mean "threshold_db"?"#),

@@ -561,7 +561,9 @@ fn turbo(context: &CheckContext) -> Finding {
         let read = format!("/proc/cpuinfo = flags without ida, cpb, {read}");
         return not_applicable(ID, "the CPU has no turbo frequencies", read);
     }
-    if let Some(finding) = context.unread_isolation(ID) {
+    if value != off
+        && let Some(finding) = context.unread_isolation(ID)
+    {
         return finding;
     }
     let judged = context.realtime_cpus();

@@ -212,9 +212,11 @@ fn rt_limit(context: &CheckContext, id: &str) -> Finding {
         (Ok(runtime), Some(period)) => {
             let read = format!("{read}, {}", context.evidence(PERIOD));
             if runtime == 0 {
-                return fail(id, "real-time threads never run: their limit is 0", read)
+                // `sched_rt_runtime_exceeded` in kernel/sched/rt.c never throttles without a limit of its own, but a CPU that
+                // is throttled already gets no time to go on.
+                return warn(id, "the limit of real-time threads is 0: SCHED_DEADLINE is refused", read)
                     .because(
-                        "The kernel gives them no time at all.",
+                        "Threads of SCHED_DEADLINE get no bandwidth, and a CPU whose real-time threads were throttled when the limit was set stays stopped.",
                         "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us",
                     )
                     .until_boot();

@@ -13,6 +13,8 @@ const NAME: &str = "sys/kernel/sched_ext/root/ops";
 const STATES: [&str; 5] = ["enabling", "enabled", "disabling", "disabled", "prepping"];
 /// Programs that load such a scheduler have this at the start of their names (<https://github.com/sched-ext/scx>).
 const PROGRAM: &str = "scx_";
+/// The service that starts them.
+const SERVICE: &str = "scx_loader";
 
 /// True if such a scheduler is loaded, as far as it can be read.
 pub(super) fn is_loaded(root: &Root) -> bool {
@@ -38,7 +40,8 @@ pub(super) fn check(context: &CheckContext) -> Finding {
         Some(name) => format!("a program schedules ordinary threads: {name} (sched_ext)"),
         None => "a program schedules ordinary threads (sched_ext)".to_owned(),
     };
-    let loader = tasks::processes(context.root).into_iter().find(|(_, name)| name.starts_with(PROGRAM));
+    let is_loader = |name: &str| name.starts_with(PROGRAM) && name != SERVICE;
+    let loader = tasks::processes(context.root).into_iter().find(|(_, name)| is_loader(name));
     let remedy = match loader {
         Some((process, name)) => format!("end {name}, and the kernel's own scheduler returns: sudo kill {process}"),
         None => "end the program that loaded it, and the kernel's own scheduler returns".to_owned(),

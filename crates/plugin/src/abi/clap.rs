@@ -241,7 +241,7 @@ unsafe extern "C" fn start_processing(_: *const clap_plugin) -> bool {
 
 unsafe extern "C" fn stop_processing(_: *const clap_plugin) {}
 
-/// Echoes and reverb of before fade out by themselves.
+/// Does not clear the chain, although CLAP asks for it: echoes and reverb fade out.
 unsafe extern "C" fn reset(_: *const clap_plugin) {}
 
 unsafe extern "C" fn process(plugin: *const clap_plugin, process: *const clap_process) -> clap_process_status {
@@ -458,7 +458,9 @@ unsafe extern "C" fn load_file(
     };
     // SAFETY: the type is that of the extension, and this is the main thread; the texts are live and end in NUL, or are null.
     unsafe {
-        let answers = instance.host_extension::<clap_host_preset_load>(CLAP_EXT_PRESET_LOAD);
+        let answers = instance
+            .host_extension::<clap_host_preset_load>(CLAP_EXT_PRESET_LOAD)
+            .or_else(|| instance.host_extension(CLAP_EXT_PRESET_LOAD_COMPAT));
         match (&loaded, answers.and_then(|own| own.loaded), answers.and_then(|own| own.on_error)) {
             (Ok(()), Some(tell), _) => tell(instance.host, kind, location, key),
             (Err(error), _, Some(tell)) => tell(instance.host, kind, location, key, 0, super::one_line(error).as_ptr()),

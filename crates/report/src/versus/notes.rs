@@ -43,7 +43,7 @@ fn order(versus: &Versus, side: &str) -> Option<String> {
             let is_published = versus.a.is_published || versus.b.is_published;
             let (why, remedy) = match is_published {
                 true => (
-                    "Some files do not say when they were measured",
+                    "Some files have no date of their run, or that of a clock that was not set",
                     "use files with dates, such as those of cyclictest --json,",
                 ),
                 false => {
@@ -52,7 +52,7 @@ fn order(versus: &Versus, side: &str) -> Option<String> {
             };
             Some(format!(
                 "{why}. A drift of the machine may look like a difference. Only differences well beyond the drift within a {side}, \
-                 in the order of its files, are judged; alternate the {side}s and {remedy} to see smaller ones."
+                 in the order of its dates or else of its files, are judged; alternate the {side}s and {remedy} to see smaller ones."
             ))
         }
         RoundOrder::OneAfterTheOther

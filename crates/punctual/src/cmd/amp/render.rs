@@ -58,6 +58,12 @@ struct Done {
     seconds: f64,
 }
 
+/// The numbers of recordings that could not be rendered, and of those that a signal stopped.
+struct Ended {
+    failed: usize,
+    unfinished: usize,
+}
+
 /// The state that the workers share.
 struct Work<'o> {
     jobs: Vec<Job<'o>>,
@@ -85,15 +91,15 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     let jobs: Vec<_> = inputs.zip(outputs).map(job).collect();
     let work = Work { jobs, next: AtomicUsize::new(0), frames: AtomicU64::new(0) };
     // So that a signal leaves no incomplete file behind. It must still end a wait for a pipe.
-    if work.jobs.iter().all(|job| job.input.is_file()) {
+    let is_of_files = |job: &Job| job.input.is_file() && (job.output.is_file() || !job.output.exists());
+    if work.jobs.iter().all(|job| is_of_files(job) && !is_stream(&job.output)) {
         sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     }
-    let failed = work.run();
-    if sys::signal::termination_requests() > 0 {
+    let Ended { failed, unfinished } = work.run()?;
+    if unfinished > 0 {
         note("interrupted: recordings that were not finished were not written");
         return Ok(INTERRUPTED);
     }
-    let failed = failed?;
     match (failed, work.jobs.len()) {
         (0, _) => Ok(0),
         (failed, count) => bail!("{failed} of {count} recordings were not rendered, for the reasons above"),
@@ -147,13 +153,12 @@ fn is_of_other_format(path: &Path) -> bool {
 }
 
 impl Work<'_> {
-    /// Renders all recordings on all CPUs, and returns the number of failures. If there is only one recording, its error is
-    /// returned instead.
-    fn run(&self) -> anyhow::Result<usize> {
+    /// Renders all recordings on all CPUs. If there is only one recording, its error is returned.
+    fn run(&self) -> anyhow::Result<Ended> {
         let workers = thread::available_parallelism().map_or(1, NonZero::get).min(self.jobs.len());
         let (sender, results) = channel();
         let mut progress = Progress::new(self);
-        let mut failed = 0;
+        let (mut failed, mut unfinished) = (0, self.jobs.len());
         thread::scope(|scope| {
             iter::repeat_n(sender, workers).for_each(|sender| drop(scope.spawn(move || self.work(&sender))));
             loop {
@@ -161,9 +166,10 @@ impl Work<'_> {
                     Ok((index, result)) => {
                         progress.clear();
                         let job: &Job = &self.jobs[index];
+                        unfinished -= usize::from(!result.as_ref().is_err_and(is_stopped));
                         match result {
                             Ok(done) => job.print(&done),
-                            Err(_) if sys::signal::termination_requests() > 0 => {}
+                            Err(error) if is_stopped(&error) => {}
                             Err(error) if self.jobs.len() == 1 => return Err(error),
                             Err(error) => {
                                 failed += 1;
@@ -176,7 +182,7 @@ impl Work<'_> {
                 }
             }
         })?;
-        Ok(failed)
+        Ok(Ended { failed, unfinished })
     }
 
     /// Renders recordings until there are none left.
@@ -214,6 +220,11 @@ fn check_combination(options: &AmpRender) -> Result<(), Usage> {
         _ => return Ok(()),
     };
     Err(Usage(text.to_owned()))
+}
+
+/// True if a signal stopped the rendering.
+fn is_stopped(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(RenderError::Stopped))
 }
 
 impl Job<'_> {

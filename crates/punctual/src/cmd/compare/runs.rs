@@ -8,6 +8,8 @@ use std::{
 
 use record::{ALL_THREADS, Figures, Histogram, Record};
 
+/// Histograms of fewer samples can be equal by chance, such as those of two runs with one gap each.
+const LEAST_SAMPLES: u64 = 100;
 /// Fewer threads without histograms can have equal figures by chance.
 const LEAST_THREADS: usize = 3;
 /// A microsecond, ns: tools print a mean with different digits.
@@ -23,7 +25,7 @@ pub struct Run {
     start: (String, Option<String>),
     /// True if punctual measured it, so that its start identifies it.
     is_own: bool,
-    /// A digest of the histogram of each thread, sorted; empty without histograms. A record and its exports, and the formats of
+    /// A digest of the histogram of each thread, sorted; empty without enough samples in histograms. A record and its exports, and the formats of
     /// a tool, have equal ones.
     histograms: Vec<u64>,
     /// Number of samples, smallest, largest and mean time of each thread, sorted; empty if a thread lacks one.
@@ -41,8 +43,9 @@ impl Run {
             .collect();
         let published = threads.iter().filter_map(|figures| figures.histogram.as_ref());
         let measured = record.series.iter().map(|series| &series.corrected);
-        let mut histograms: Vec<u64> =
-            published.chain(measured).filter(|histogram| !histogram.is_empty()).map(digest).collect();
+        let all: Vec<&Histogram> = published.chain(measured).filter(|histogram| !histogram.is_empty()).collect();
+        let shows_run = all.iter().map(|histogram| histogram.total()).sum::<u64>() >= LEAST_SAMPLES;
+        let mut histograms: Vec<u64> = if shows_run { all.into_iter().map(digest).collect() } else { Vec::new() };
         histograms.sort_unstable();
         let mut figures: Vec<[i64; 4]> = threads.into_iter().map(of_figures).collect::<Option<_>>().unwrap_or_default();
         figures.sort_unstable();
