@@ -92,6 +92,9 @@ fn shows_a_published_matrix() {
 #[test]
 fn the_answer_compares_the_largest_lateness_of_equal_ratios() {
     let mut record = run();
+    // Valid, because the figures of a run that is not are not compared.
+    (record.state, record.validity.valid) = (record::State::Complete, true);
+    record.series.iter_mut().for_each(|series| series.granted.memory_locked = true);
     let phase = |name: &str| Phase { name: name.into(), period_ns: 125_000, ..Phase::default() };
     record.phases = vec![phase("load"), phase("rest")];
     let of_load = Series { phase: "load".into(), max_ns: Some(6_750_000), ..record.series[0].clone() };
