@@ -279,6 +279,7 @@ fn reference(
         lateness_unknown,
         shows_intervals,
         changes_state: tracked.changes_state,
+        is_irregular: tracked.estimate.is_none() && nominal.told_by == PeriodSource::Median,
         bursts_differ: tracked.bursts.is_some_and(|bursts| bursts.frames.is_none()),
         counter: tracked.counter,
         shares_tag: stream.shares_tag,

@@ -67,6 +67,8 @@ pub(crate) struct Reference {
     pub(crate) changes_state: bool,
     /// True if the frames are sent in bursts of different lengths.
     pub(crate) bursts_differ: bool,
+    /// True if the frames come at irregular times, so that the time does not show which of the frames with the same 8 bits came.
+    pub(crate) is_irregular: bool,
     /// True if clocks can wander within the stretches to whose earliest frames the grid was fitted.
     pub(crate) may_wander_within: bool,
     /// True if the talker numbers several streams together in the redundancy tags.
@@ -311,7 +313,10 @@ impl Measure {
         // In long bursts of different lengths, the time does not show which of the frames with the same 8 bits came.
         let unexpected = sequence.lost + sequence.reordered + sequence.too_late + sequence.restarts;
         let has_other_step = reference.counter.as_ref().is_some_and(|counter| counter.other_step().is_some());
+        // A swap or a loss can look like a restart.
+        let hides_order = reference.is_irregular && sequence.is_eight && sequence.restarts > 0;
         let is_ambiguous = has_other_step
+            || hides_order
             || reference.bursts_differ && sequence.is_eight && spacing.longest_burst > SHORT_BURST && unexpected > 0;
         let by_number = |count: u64| (!lost_unknown && !is_ambiguous).then_some(count);
         let by_order = |count: u64| (!is_ambiguous).then_some(count);
