@@ -1,5 +1,6 @@
 //! Recognises copies of frames by their redundancy tags, as the receiver of a redundant stream does (IEEE Std 802.1CB,
-//! 7.4.3, vector recovery), and by the trailers of PRP (IEC 62439-3). Frames that the capture contains twice, such as those of two taps, have the same content.
+//! 7.4.3, vector recovery), and by the trailers of PRP (IEC 62439-3). Frames that the capture contains twice, such as those of
+//! two taps, have the same content.
 
 use frames::Content;
 
@@ -75,6 +76,8 @@ const FAR_BEHIND: i16 = 256;
 /// So many frames far behind, without one that is ahead of them all, show that the talker started again.
 const RESTARTED: usize = 16;
 
+/// So many numbers of trailers are remembered for each stream. The ways of both networks differ by less.
+const TRAILERS: u16 = 1024;
 /// A node forgets the number of a trailer after this time, ns (IEC 62439-3, `EntryForgetTime`).
 const FORGOTTEN_NS: i64 = 400_000_000;
 
@@ -88,8 +91,8 @@ pub(crate) struct Copies {
     behind: Option<u16>,
     /// Number of frames far behind that may be those of a talker that started again.
     again: usize,
-    /// Numbers of trailers, at `number % HISTORY`, and when each was seen, ns. Empty before the first one.
-    trailers: Vec<Option<(u16, i64)>>,
+    /// Numbers of trailers, at `number % TRAILERS`, and when each was seen, ns. Empty before the first one.
+    trailers: Vec<(u16, i64)>,
     pub(crate) count: u64,
 }
 
@@ -109,14 +112,11 @@ impl Copies {
     /// True if a trailer with this number was seen not long ago.
     fn has_trailer(&mut self, number: u16, at_ns: i64) -> bool {
         if self.trailers.is_empty() {
-            self.trailers = vec![None; usize::from(HISTORY)];
+            self.trailers = vec![(0, i64::MIN); usize::from(TRAILERS)];
         }
-        let Some(seen) = self.trailers.get_mut(usize::from(number % HISTORY)) else { return false };
-        let was_seen = seen.is_some_and(|(other, seen_ns)| {
-            other == number && at_ns.saturating_sub(seen_ns).saturating_abs() <= FORGOTTEN_NS
-        });
-        *seen = Some((number, at_ns));
-        was_seen
+        let Some(seen) = self.trailers.get_mut(usize::from(number % TRAILERS)) else { return false };
+        let (other, seen_ns) = std::mem::replace(seen, (number, at_ns));
+        other == number && at_ns.saturating_sub(seen_ns).saturating_abs() <= FORGOTTEN_NS
     }
 
     /// True if a tag with this number was seen before.

@@ -12,7 +12,7 @@ use crate::states::States;
 use crate::track::SAME_PERIOD;
 
 /// The first extended number, so that earlier ones do not underflow.
-const FIRST: u64 = 1 << 32;
+pub(crate) const FIRST: u64 = 1 << 32;
 /// Part of consecutive frames with different numbers whose numbers must differ by the same step, or a few of them if frames
 /// are lost.
 const COUNTS: f64 = 0.5;
@@ -35,7 +35,7 @@ const EXACT: f64 = 1e-3;
 const EXACT_SLOTS: f64 = 4.0;
 /// The error of the time must be at most this part of the frames after which the numbers start again. Otherwise, any time is
 /// near that of one of their multiples.
-const ERROR_MAX: f64 = 1.0 / 32.0;
+pub(crate) const ERROR_MAX: f64 = 1.0 / 32.0;
 /// Part of the first intervals that are near the usual one in a stream whose frames are sent one by one, and how near.
 const EVEN: f64 = 0.75;
 const EVEN_NEAR: f64 = 0.5;
@@ -50,7 +50,7 @@ const CONTINUES_PART: u64 = 8;
 /// A talker that restarts usually begins with 0. The number of the first frame that arrives is less than so many frames later.
 const BEGINS_BELOW: u64 = 32;
 /// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
-const CREEP: f64 = 1e-3;
+pub(crate) const CREEP: f64 = 1e-3;
 /// smpCnt starts again after this time, ns.
 const SECOND_NS: i64 = 1_000_000_000;
 /// Samples a second of IEC 61850-9-2 LE (80 and 256 a cycle of 50 and 60 Hz) and IEC 61869-9: smpCnt starts again there.
@@ -561,8 +561,8 @@ impl Numbers {
         }
     }
 
-    /// True if samples were skipped by number, but no time passed for them: a merging unit set its counter at the pulse of a second.
-    /// A frame is not captured before its slot.
+    /// True if samples were skipped by number, but no time passed for them: a merging unit set its counter at the pulse of a
+    /// second. A frame is not captured before its slot.
     fn jumps(&self, newest: Newest, ahead: u64, at_ns: i64) -> bool {
         /// A frame is earlier than its slot by so many slots.
         const EARLY: f64 = 0.5;

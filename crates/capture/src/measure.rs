@@ -286,7 +286,8 @@ impl Measure {
         let clock_was_set = self.steps.clock > 0 || self.spacing.out_of_order > 0;
         let why = if self.places.change() {
             Some(
-                "the groups of frames begin at changing places: a card or a driver probably makes them, and the stamps show only when each group came",
+                "the groups of frames begin at changing places: a card or a driver probably makes them, and the stamps show only \
+                 when each group came",
             )
         } else if self.reference.grid.frames() == 1 && self.comes_in_batches() {
             Some("frames that are due one by one come in groups: the stamps show only when each group came")

@@ -6,11 +6,9 @@
 use frames::Count;
 
 use crate::convert::nearest;
-use crate::counter::{Extended, is_even, used_values, usual_mean};
+use crate::counter::{CREEP, ERROR_MAX, Extended, FIRST, is_even, used_values, usual_mean};
 use crate::sequence::Contained;
 
-/// The first extended number, so that earlier ones do not underflow.
-const FIRST: u64 = 1 << 32;
 /// The number of values.
 const VALUES: f64 = 256.0;
 /// Part of the consecutive frames that must continue the numbers of the one before.
@@ -28,10 +26,6 @@ const EARLIER_MAX: u8 = 64;
 const LOST_MAX: u8 = 32;
 /// The time for so many frames is exact within this part of it, until the period is fitted.
 const INTERVAL_ERROR: f64 = 1e-3;
-/// The error of the time must be at most this part of all values. Otherwise, any time is near a multiple of them.
-const ERROR_MAX: f64 = 1.0 / 32.0;
-/// The phase of the earliest frame follows a slower clock by this part of the interval for each frame.
-const CREEP: f64 = 1e-3;
 
 /// Counts the frames of a stream by the numbers of their parts.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,7 +116,8 @@ impl Parts {
             let seq = self.earlier(newest, count).filter(|_| passed * self.mean < MAY_START_AGAIN)?;
             return Some(Extended { seq, distance: newest.seq - seq });
         };
-        let seq = newest.seq + 1 + lost;
+        // Stamps of a damaged file can be any times apart, again and again.
+        let seq = newest.seq.saturating_add(1 + lost);
         self.add_lost(newest, ahead, seq);
         self.follow(newest, count, seq, at_ns);
         Some(Extended { seq, distance: 1 + lost })
@@ -169,8 +164,8 @@ impl Parts {
         found.map(|lost| nearest(lost).unsigned_abs())
     }
 
-    /// The same after a silence in which the numbers can have started again. If all frames have equally many parts, only a few numbers
-    /// of frames fit both the numbers and the time.
+    /// The same after a silence in which the numbers can have started again. If all frames have equally many parts, only a
+    /// few numbers of frames fit both the numbers and the time.
     fn lost_in_silence(&mut self, slots: f64, ahead: u8) -> Option<u64> {
         let is_counted = self.is_even && self.interval_error * slots * self.mean <= ERROR_MAX * VALUES;
         if !is_counted || self.fewest < self.most {
@@ -202,7 +197,7 @@ impl Parts {
             let frames = nearest((f64::from(behind) / self.mean).ceil()).unsigned_abs();
             let value = newest.next.wrapping_add(ahead - behind);
             if let Some(lost) = self.frames.get_mut(usize::from(value)) {
-                *lost = seq.saturating_sub(frames).max(newest.seq + 1);
+                *lost = seq.saturating_sub(frames).max(newest.seq.saturating_add(1));
             }
         }
     }

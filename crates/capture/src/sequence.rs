@@ -653,8 +653,8 @@ impl Sequence {
             .flatten()
     }
 
-    /// False if the numbers started again since the newest frame, but less time has passed than that of all numbers. A pause before
-    /// the newest frame is no time for lost ones.
+    /// False if the numbers started again since the newest frame, but less time has passed than that of all numbers. A pause
+    /// before the newest frame is no time for lost ones.
     fn can_be_lost(&self, lost: u64, held: Held) -> bool {
         let room = self.room_after_newest(held);
         lost < WINDOW || lost.cast_signed() <= room || self.is_time_of(lost.cast_signed(), room)

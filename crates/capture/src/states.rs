@@ -6,11 +6,8 @@
 
 use frames::Count;
 
-use crate::counter::Extended;
+use crate::counter::{Extended, FIRST};
 use crate::sequence::Contained;
-
-/// The first extended number, so that earlier ones do not underflow.
-const FIRST: u64 = 1 << 32;
 
 /// Number of values from 1 to the largest one, after which states and their numbers continue with 1.
 const VALUES: i64 = u32::MAX as i64;

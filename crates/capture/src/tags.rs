@@ -1,11 +1,13 @@
 //! Finds talkers that number the frames of several streams together in their redundancy tags.
 //!
-//! IEEE Std 802.1CB identifies a stream by its destination and VLAN (6.4, null stream identification), so all datagrams to one address can
-//! have one sequence. Then the tag shows the copies of a frame, but not the losses of one stream.
+//! IEEE Std 802.1CB identifies a stream by its destination and VLAN (6.4, null stream identification), so all datagrams to one
+//! address can have one sequence. Then the tag shows the copies of a frame, but not the losses of one stream.
 
 use std::collections::HashMap;
 
 use frames::Mac;
+
+use crate::streams::STREAMS_MAX;
 
 /// So many changes from one stream to another show whether the numbers go on.
 const CHANGES_MIN: u64 = 16;
@@ -40,6 +42,10 @@ struct Talker {
 impl Tags {
     /// Adds a frame of the selected stream with this index, or of one that was not selected. Copies are no frames.
     pub(crate) fn add(&mut self, flow: Flow, stream: Option<usize>, number: u16) {
+        // Addresses of a hostile file can be different in each frame.
+        if self.talkers.len() == STREAMS_MAX && !self.talkers.contains_key(&flow) {
+            return;
+        }
         let talker = self.talkers.entry(flow).or_default();
         if let Some((other, before)) = talker.last.replace((stream, number))
             && other != stream
@@ -79,5 +85,14 @@ mod tests {
             assert!(!shared(both), "two sequences, {apart} apart");
         }
         assert!(!shared((0..100).map(|n| (0, n))), "one stream");
+    }
+
+    #[test]
+    fn memory_is_limited_with_any_addresses() {
+        let mut tags = Tags::default();
+        for n in 0..2 * STREAMS_MAX {
+            tags.add(Flow { interface: u32::try_from(n).unwrap(), ..FLOW }, None, 0);
+        }
+        assert_eq!(tags.talkers.len(), STREAMS_MAX);
     }
 }

@@ -53,8 +53,8 @@ pub fn parse(frame: &[u8]) -> Option<Parsed> {
     Some(Parsed { destination, source, vlan, ethertype, avtp, probe })
 }
 
-/// The trailer of PRP (redundancy control trailer, IEC 62439-3): the number, the LAN (10 or 11, 4 bits), the size of the frame after
-/// the `EtherType` (12 bits), and the suffix.
+/// The trailer of PRP (redundancy control trailer, IEC 62439-3): the number, the LAN (10 or 11, 4 bits), the size of the
+/// frame after the `EtherType` (12 bits), and the suffix.
 const PRP_TRAILER: usize = 6;
 const PRP_SUFFIX: [u8; 2] = [0x88, 0xfb];
 

@@ -128,8 +128,8 @@ pub struct Count {
     pub range: Range,
     /// The difference between the numbers of consecutive frames, if the protocol states it.
     pub step: Option<NonZeroU16>,
-    /// So many numbers, from this one on, are those of the parts of the frame: the datagrams of EtherCAT. `None` if the parts have
-    /// no numbers of their own.
+    /// So many numbers, from this one on, are those of the parts of the frame: the datagrams of EtherCAT. `None` if the parts
+    /// have no numbers of their own.
     pub parts: Option<NonZeroU8>,
     /// The time of the media in the frame, if the header contains it.
     pub media: Option<MediaTime>,
@@ -264,7 +264,7 @@ fn ethercat(from: &[u8]) -> (Protocol, Option<Count>) {
         parts += u8::from(parts < u8::MAX && next == index.wrapping_add(parts));
         is_whole = is_last;
     }
-    // Where datagrams are cut off, the next number is not known.
+    // If datagrams are cut off, the number of the next frame is not known.
     let count =
         NonZeroU8::new(parts).filter(|_| is_whole).map(|parts| Count { parts: Some(parts), ..Count::bits(index, 8) });
     (Protocol::EtherCat { is_processed }, count)
@@ -278,8 +278,8 @@ struct Datagram {
     is_last: bool,
 }
 
-/// The datagrams of a frame whose length is not cut off. Each has ten bytes before its data: command, index, address, the length (11 bits) with, in bit
-/// 15, if another one follows, and the interrupt; then come the data and the working counter.
+/// The datagrams of a frame whose length is not cut off. Each has ten bytes before its data: command, index, address, the length
+/// (11 bits) with, in bit 15, if another one follows, and the interrupt; then come the data and the working counter.
 fn datagrams(from: &[u8]) -> impl Iterator<Item = Datagram> {
     let mut at = 2;
     let mut is_last = false;
