@@ -31,9 +31,14 @@ mod settings;
 mod stamping;
 mod words;
 
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
 use record::{Clocks, HardwareClock};
 use serde::Serialize;
-use sys::link::Link;
+use sys::link::{Link, Links};
 use thiserror::Error;
 
 pub(crate) use self::interrupts::sees_all_tasks;
@@ -327,4 +332,18 @@ impl<'a> Folder<'a> {
         let target = self.root.link(&self.file("device/driver")?)?;
         target.rsplit('/').next().map(str::to_owned)
     }
+}
+
+/// Waits until a link is as wanted, for this time at most, and returns if it is. The kernel's refusal counts as that.
+#[must_use]
+pub fn wait_for_link(interface: &str, time: Duration, is_wanted: impl Fn(&Link) -> bool) -> bool {
+    let Ok(mut links) = Links::open() else { return true };
+    let since = Instant::now();
+    while links.find(interface).is_ok_and(|link| !is_wanted(&link)) {
+        if since.elapsed() > time {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    true
 }

@@ -1,14 +1,8 @@
 //! Changes settings of an interface for a run, and undoes them afterwards, also after a crash.
 
-use std::{
-    io,
-    rc::Rc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{io, rc::Rc, time::Duration};
 
 use record::Setting;
-use sys::link::Links;
 use thiserror::Error;
 
 use super::SettingsWatch;
@@ -16,7 +10,7 @@ use crate::{
     Root,
     journal::{Journal, JournalError, Purpose, Undo},
     netns,
-    nic::{NicSettings, Parameter, Value},
+    nic::{NicSettings, Parameter, Value, wait_for_link},
     system_ops::SystemOps,
 };
 
@@ -134,14 +128,7 @@ impl NicHold {
 
     /// Waits for the link. If it stays down, the measurement will show it.
     fn wait_for_link(&self) {
-        let since = Instant::now();
-        let is_back = || match Links::open().and_then(|mut links| links.find(&self.interface)) {
-            Ok(link) => !link.is_up || link.is_operational,
-            Err(_) => true,
-        };
-        while !is_back() && since.elapsed() < LINK_TIMEOUT {
-            thread::sleep(Duration::from_millis(20));
-        }
+        let _ = wait_for_link(&self.interface, LINK_TIMEOUT, |link| !link.is_up || link.is_operational);
     }
 
     /// Begins to watch for changes by others.

@@ -1,14 +1,10 @@
 //! Watches the link of a talker's interface: without a carrier, the kernel accepts frames and drops them.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use machine::Root;
+use machine::{Root, nic::wait_for_link};
 use probes::stream::Monitor;
 use record::{Caveat, Reason, counted};
-use sys::link::Links;
 
 /// Time in which a link returns after a setting of its card was changed or put back: negotiation takes 2 to 4 s.
 const NEGOTIATED_WITHIN: Duration = Duration::from_secs(5);
@@ -16,18 +12,7 @@ const NEGOTIATED_WITHIN: Duration = Duration::from_secs(5);
 /// True if the interface is up, but has no carrier, and gets none within 5 s; false if it has one, or if the kernel does not
 /// report it.
 pub fn stays_without_carrier(interface: &str) -> bool {
-    let lacks_carrier = || {
-        let link = Links::open().and_then(|mut links| links.find(interface));
-        link.is_ok_and(|link| link.is_up && link.has_carrier == Some(false))
-    };
-    let since = Instant::now();
-    while lacks_carrier() {
-        if since.elapsed() > NEGOTIATED_WITHIN {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    false
+    !wait_for_link(interface, NEGOTIATED_WITHIN, |link| !link.is_up || link.has_carrier != Some(false))
 }
 
 /// True if the interface has no carrier; false if it has one, or if the kernel does not report it.
