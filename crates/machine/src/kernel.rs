@@ -383,7 +383,8 @@ pub(crate) fn lacks_debugfs(root: &Root) -> bool {
     is_empty && is_read
 }
 
-/// The command that turns off the fair servers of all CPUs, and those for threads of a loaded scheduler (`ext_server`). Their files are in debugfs, which is not always mounted.
+/// The command that turns off the fair servers of all CPUs, and those for threads of a loaded scheduler (`ext_server`). Their
+/// files are in debugfs, which is not always mounted.
 pub const FAIR_SERVERS_OFF: &str = "sudo sh -c 'mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug; \
                                     for file in /sys/kernel/debug/sched/*_server/cpu*/runtime; do echo 0 > $file; done'";
 

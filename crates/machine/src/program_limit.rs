@@ -19,7 +19,8 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    fn is_service(&self) -> bool {
+    /// True for a service that keeps a limit as a setting.
+    pub(crate) fn is_service(&self) -> bool {
         SERVICES.contains(&&*self.name)
     }
 }
@@ -44,8 +45,8 @@ pub(crate) fn limit_us(root: &Root) -> Result<Option<u64>, Unreadable> {
 pub(crate) fn of_service(root: &Root) -> Option<(u64, Holder)> {
     let limit_us = limit_us(root).ok()??;
     let holders = holders(root).ok()?;
-    let all_are_services = holders.iter().all(Holder::is_service);
-    holders.into_iter().next().filter(|_| all_are_services).map(|first| (limit_us, first))
+    // Programs come first.
+    holders.into_iter().next().filter(Holder::is_service).map(|first| (limit_us, first))
 }
 
 /// The processes that have the device open, as far as this process may see: programs first, then services.

@@ -539,6 +539,18 @@ mod tests {
         assert_eq!(copy.files[&info], std::fs::read(root.path(&info)).unwrap());
     }
 
+    #[test]
+    fn serial_numbers_of_a_mainframe_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("proc")).unwrap();
+        let text = "Manufacturer: IBM\nSequence Code: 00000000000ABC12\nLPAR Number: 5\nLPAR Name: PAYROLL\n\
+                    VM00 Name: LINUX42\nVM00 Control Program: z/VM 7.3.0\n";
+        std::fs::write(folder.path().join("proc/sysinfo"), text).unwrap();
+        let copy = Snapshot::of(&Root::at(folder.path()), &[]);
+        let kept = copy.files.get("proc/sysinfo").map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        assert_eq!(kept.as_deref(), Some("LPAR Number: 5\nVM00 Control Program: z/VM 7.3.0\n"));
+    }
+
     /// Proxmox, and a kernel that the firmware starts itself, are known by a path of EFI.
     #[test]
     fn a_snapshot_gives_the_same_steps_for_the_boot_loader() {

@@ -66,7 +66,7 @@ fn isolated(context: &CheckContext) -> Finding {
         Some("") => {
             // CPUs without a tick should be isolated as a whole: before 5.18, the kernel accepts only equal lists.
             let tickless = read_list(context.root, &format!("{CPU}/nohz_full")).unwrap_or_default();
-            // `nohz_full=all` does not choose CPUs for real-time work.
+            // A list of all CPUs but that of the boot, such as `nohz_full=all`, does not choose CPUs for real-time work.
             let leaves_some = context.online().len() <= 2
                 || !context.online().difference(&tickless).difference(&CpuList::from_iter([0])).is_empty();
             let cpus = match !tickless.is_empty() && leaves_some {
@@ -148,8 +148,8 @@ fn isolation_effect(context: &CheckContext) -> Finding {
             Err(why) => return unknown(ID, format!("effect of {argument} not readable"), without(&path, why)),
         };
         // The tick of the CPU that the kernel boots on never stops: it keeps the time.
-        let is_all_but_boot_cpu = argument == "nohz_full" && !in_effect.is_empty();
-        let missing = match is_all_but_boot_cpu {
+        let is_tickless_in_effect = argument == "nohz_full" && !in_effect.is_empty();
+        let missing = match is_tickless_in_effect {
             true => cpus.difference(&in_effect).difference(&CpuList::from_iter([0])),
             false => cpus.difference(&in_effect),
         };

@@ -212,11 +212,11 @@ fn rt_limit(context: &CheckContext, id: &str) -> Finding {
         (Ok(runtime), Some(period)) => {
             let read = format!("{read}, {}", context.evidence(PERIOD));
             if runtime == 0 {
-                // `sched_rt_runtime_exceeded` in kernel/sched/rt.c never throttles without a limit of its own, but a CPU that
-                // is throttled already gets no time to go on.
-                return warn(id, "the limit of real-time threads is 0: SCHED_DEADLINE is refused", read)
+                // `sched_rt_runtime_exceeded` in kernel/sched/rt.c throttles only if the limit is not 0, but
+                // `do_sched_rt_period_timer` then gives a throttled CPU no time to go on.
+                return warn(id, "the limit of real-time threads is 0", read)
                     .because(
-                        "Threads of SCHED_DEADLINE get no bandwidth, and a CPU whose real-time threads were throttled when the limit was set stays stopped.",
+                        "The kernel then stops no CPU, but one whose real-time threads it had stopped before stays so.",
                         "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us",
                     )
                     .until_boot();

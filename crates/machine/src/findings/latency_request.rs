@@ -29,10 +29,6 @@ fn of_programs(context: &CheckContext) -> Option<Finding> {
     };
     let read = evidence(DEVICE, &format!("{limit_us} us"));
     let open_in = |process: u32| format!("{read}, open in /proc/{process}/fd");
-    if let Some((_, Holder { process, name })) = program_limit::of_service(context.root) {
-        let title = format!("{name} keeps all CPUs out of idle states that take more than {limit_us} us to leave");
-        return Some(ok(ID, title, open_in(process)));
-    }
     let holders = match program_limit::holders(context.root) {
         Ok(holders) => holders,
         Err(_) => {
@@ -44,6 +40,12 @@ fn of_programs(context: &CheckContext) -> Option<Finding> {
         }
     };
     let (by, read, remedy) = match holders.into_iter().next() {
+        // No program is among the holders.
+        Some(holder) if holder.is_service() => {
+            let Holder { process, name } = holder;
+            let title = format!("{name} keeps all CPUs out of idle states that take more than {limit_us} us to leave");
+            return Some(ok(ID, title, open_in(process)));
+        }
         Some(Holder { process, name }) => {
             let remedy = format!("end {name}, unless it is the work that you qualify");
             (format!("{name} (process {process})"), open_in(process), remedy)

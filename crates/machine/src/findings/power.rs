@@ -131,7 +131,7 @@ fn pci_controllers(root: &Root) -> Vec<Device> {
     root.list(PCI).into_iter().filter_map(device).collect()
 }
 
-/// The files `power/control` of the controllers, except for those that a negative delay keeps awake.
+/// The files `power/control` of the controllers that a negative delay does not keep awake.
 pub(crate) fn pci_devices(root: &Root) -> Vec<String> {
     paths(pci_controllers(root))
 }
@@ -164,7 +164,7 @@ fn peripherals(root: &Root) -> Vec<Device> {
     root.list(USB).into_iter().filter_map(device).collect()
 }
 
-/// The files `power/control` of the USB devices, except for those that a negative delay keeps awake.
+/// The files `power/control` of the USB devices that a negative delay does not keep awake.
 pub(crate) fn usb_devices(root: &Root) -> Vec<String> {
     paths(peripherals(root))
 }
@@ -207,7 +207,11 @@ fn platform_profile(context: &CheckContext) -> Finding {
     };
     match profile_rank(&profile) {
         Some(rank) if Some(rank) >= profile_rank(fastest) => {
-            ok(ID, format!("the firmware gives full speed (profile {profile})"), read)
+            let title = match rank >= FULL_SPEED {
+                true => format!("the firmware saves neither power nor noise (profile {profile})"),
+                false => format!("the firmware offers no faster profile than {profile}"),
+            };
+            ok(ID, title, read)
         }
         Some(_) => warn(ID, format!("the firmware saves power or noise (profile {profile})"), read)
             .because(

@@ -614,7 +614,7 @@ pub const DEFINITIONS: &[Definition] = &[
         name: "profile of the firmware (platform_profile)",
         finding: Some("power.platform_profile"),
         values: "the fastest up to performance (default), or another profile",
-        effect: "full speed at any load",
+        effect: "no saving by the firmware",
         effect_of: EffectOf::Values(&["performance", "max-power"]),
         risk: "more power, heat and noise; a power daemon can set it back",
         source: "Linux, Documentation/ABI/testing/sysfs-platform_profile",
@@ -752,7 +752,7 @@ fn rt_throttling(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write
     let wanted = if value == Some("off") { "-1".to_owned() } else { number(value, -1, -1..=period_us)? };
     if wanted == "0" {
         return Err(WhyNot::Value(format!(
-            "0 leaves SCHED_DEADLINE no time, and keeps a throttled CPU stopped: use off, or a time of 1 to {period_us} us"
+            "0 keeps a CPU stopped that is throttled now: use off, or a time of 1 to {period_us} us"
         )));
     }
     each(context, vec![RT_RUNTIME.to_owned()], &wanted)

@@ -599,12 +599,11 @@ fn the_limit_of_real_time_threads_is_not_rounded() {
     let stopped = |time: &str| format!("busy real-time threads are stopped for {time} of every 1000 ms");
     assert_eq!(found("950000"), (FindingState::Warn, stopped("50 ms")));
     assert_eq!(found("999999"), (FindingState::Warn, stopped("1 us")));
-    let zero = "the limit of real-time threads is 0: SCHED_DEADLINE is refused";
+    let zero = "the limit of real-time threads is 0";
     assert_eq!(found("0"), (FindingState::Warn, zero.to_owned()));
     found("950000");
     let refused = tune::chosen(&root, &["rt.throttling=0".parse().unwrap()], None).unwrap_err().to_string();
-    let why =
-        "0 leaves SCHED_DEADLINE no time, and keeps a throttled CPU stopped: use off, or a time of 1 to 1000000 us";
+    let why = "0 keeps a CPU stopped that is throttled now: use off, or a time of 1 to 1000000 us";
     assert_eq!(refused, format!("rt.throttling: {why}"));
 }
 
