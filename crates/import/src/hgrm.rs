@@ -101,8 +101,8 @@ fn is_heading(line: &str) -> bool {
     words.starts_with(&["Value", "Percentile", "TotalCount"])
 }
 
-/// The phase in a title of punctual: `load CPU 1 (timer), corrected`, `load base on CPU 1 (base), corrected`. In imported records,
-/// phases such as `thread-1` are the threads of another tool, which are all `thread`.
+/// The phase in a title of punctual: `load CPU 1 (timer), corrected`, `load base on CPU 1 (base), corrected`. In imported
+/// records, phases such as `thread-1` are the threads of another tool, which are all `thread`.
 fn phase(figures: &Figures) -> Option<&str> {
     let Figures { phase: title, role, .. } = figures;
     let (before, _) = title.split_once(" CPU ").or_else(|| title.split_once(" unpinned"))?;

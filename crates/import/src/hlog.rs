@@ -149,8 +149,8 @@ impl Beyond {
     }
 }
 
-/// Reads the title of an export of punctual, which can be one of an imported file: `#[cyclictest 2.40: timer on board]`. The probe
-/// is stored as the command for a moment.
+/// Reads the title of an export of punctual, which can be one of an imported file: `#[cyclictest 2.40: timer on board]`. The
+/// probe is stored as the command for a moment.
 fn title(line: &str, imported: &mut Imported) -> Option<()> {
     let (tool, rest) = line.strip_prefix("#[")?.strip_suffix(']')?.split_once(": ")?;
     let (probe, host) = rest.split_once(" on ")?;

@@ -16,7 +16,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// All controls, in the order in which a host shows them.
+    /// All controls, in the order of a host's list.
     pub fn all() -> impl ExactSizeIterator<Item = Self> {
         (0..1 + Parameter::ALL.len()).map(|index| match index {
             0 => Self::Bypass,
@@ -49,7 +49,7 @@ impl Control {
         }
     }
 
-    /// The group of parameters to which it belongs, e.g. `tone`.
+    /// Its group of parameters, e.g. `tone`.
     #[must_use]
     pub fn group(self) -> &'static str {
         self.key().split_once('.').map_or("", |(group, _)| group)

@@ -39,7 +39,7 @@ pub struct Records {
 pub struct Group {
     /// Its conditions, without figures.
     pub conditions: Figures,
-    /// In the order in which the records were given.
+    /// In the order of the records in the command.
     pub rounds: Vec<Round>,
     /// The samples of all rounds with known values; empty if those of a round are unknown.
     pub histogram: Histogram,

@@ -81,7 +81,7 @@ struct Instance {
     main: Mutex<Main>,
 }
 
-/// What belongs to the main thread.
+/// The part of an instance for the main thread only.
 struct Main {
     loader: Loader,
     /// The delay that the host knows, samples.
@@ -485,7 +485,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Tells the host that values have changed. For the main thread.
+    /// Reports changed values to the host. For the main thread.
     fn tell_values(&self) {
         // SAFETY: the type is that of the extension, and this is the main thread.
         unsafe {

@@ -263,7 +263,7 @@ impl KnownRuns {
         Self { runs: [0; RUNS_KNOWN], count: 0 }
     }
 
-    /// Makes this run the latest. Returns true if it is not among the last ones.
+    /// Makes this run the latest. Returns true for a run that is not known.
     #[inline]
     fn is_new(&mut self, run: u32) -> bool {
         let known = self.runs.iter().take(self.count).position(|known| *known == run);

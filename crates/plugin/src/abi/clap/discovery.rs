@@ -100,7 +100,7 @@ fn folder() -> Option<PathBuf> {
 /// # Safety
 /// The indexer is live.
 pub(super) unsafe fn declare(indexer: *const clap_preset_discovery_indexer, folder: Option<&Path>) -> bool {
-    // SAFETY: the caller guarantees the indexer, which copies what it gets.
+    // SAFETY: the caller guarantees the indexer, which copies all arguments.
     unsafe {
         let (Some(add_kind), Some(add_folder)) = ((*indexer).declare_filetype, (*indexer).declare_location) else {
             return false;
@@ -141,7 +141,7 @@ pub(super) unsafe extern "C" fn metadata(
     let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(location) }.to_bytes()));
     let (Some(_), Some(stem)) = (FileProperty::of(path), path.file_stem()) else { return false };
     let Ok(name) = CString::new(stem.as_bytes()) else { return false };
-    // SAFETY: the receiver is live and copies what it gets.
+    // SAFETY: the receiver is live and copies all arguments.
     unsafe {
         let (Some(begin), Some(add_plugin)) = ((*receiver).begin_preset, (*receiver).add_plugin_id) else {
             return false;

@@ -58,7 +58,7 @@ struct Done {
     seconds: f64,
 }
 
-/// The numbers of recordings that could not be rendered, and of those that a signal stopped.
+/// The result of all recordings: how many failed, and how many a signal stopped.
 struct Ended {
     failed: usize,
     unfinished: usize,
@@ -91,8 +91,8 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     let jobs: Vec<_> = inputs.zip(outputs).map(job).collect();
     let work = Work { jobs, next: AtomicUsize::new(0), frames: AtomicU64::new(0) };
     // So that a signal leaves no incomplete file behind. It must still end a wait for a pipe.
-    let is_of_files = |job: &Job| job.input.is_file() && (job.output.is_file() || !job.output.exists());
-    if work.jobs.iter().all(|job| is_of_files(job) && !is_stream(&job.output)) {
+    let to_file = |output: &Path| !is_stream(output) && (output.is_file() || !output.exists());
+    if work.jobs.iter().all(|job| job.input.is_file() && to_file(&job.output)) {
         sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     }
     let Ended { failed, unfinished } = work.run()?;

@@ -1,9 +1,9 @@
 //! The identity of runs: one that is named twice, also in two formats, would count as two rounds.
 
 use std::{
+    ffi::OsString,
     fs,
     hash::{DefaultHasher, Hash, Hasher},
-    path::PathBuf,
 };
 
 use record::{ALL_THREADS, Figures, Histogram, Record};
@@ -20,13 +20,14 @@ const US: f64 = 1_000.0;
 pub struct Run {
     /// The name of its record.
     pub name: String,
-    path: PathBuf,
+    /// Its path, without links.
+    path: OsString,
     /// Start and host name; the start is empty if unknown.
     start: (String, Option<String>),
     /// True if punctual measured it, so that its start identifies it.
     is_own: bool,
-    /// A digest of the histogram of each thread, sorted; empty without enough samples in histograms. A record and its exports, and the formats of
-    /// a tool, have equal ones.
+    /// A digest of the histogram of each thread, sorted; empty without enough samples in histograms. A record and its
+    /// exports, and the formats of a tool, have equal ones.
     histograms: Vec<u64>,
     /// Number of samples, smallest, largest and mean time of each thread, sorted; empty if a thread lacks one.
     figures: Vec<[i64; 4]>,
@@ -51,7 +52,7 @@ impl Run {
         figures.sort_unstable();
         Self {
             name: name.to_owned(),
-            path: fs::canonicalize(name).unwrap_or_else(|_| PathBuf::from(name)),
+            path: fs::canonicalize(name).map_or_else(|_| name.into(), Into::into),
             start: (record.started_at.clone(), record.machine.hostname.clone()),
             is_own: record.published.is_none(),
             histograms,

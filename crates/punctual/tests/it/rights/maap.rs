@@ -131,7 +131,7 @@ fn talk(ends: &VethPair, options: &str, other: Other) -> Result<Run, String> {
         return Err(errors);
     }
     let record = scratch.record();
-    // A run in which the link was down is invalid for that.
+    // A test that takes the link down makes the run invalid.
     let reasons: Vec<&str> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
     match output.status.code() {
         Some(4) => assert_eq!(reasons, ["stream.no_carrier"], "{errors}"),
