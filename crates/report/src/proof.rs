@@ -213,24 +213,25 @@ fn differs(figure: Figure, interval: &Interval) -> bool {
 
 /// A ratio as `x 0.62`, a difference of shares as `-0.120 %`.
 fn shown(figure: Figure, interval: &Interval) -> String {
-    if figure == Figure::Missed {
-        share(interval.estimate, differs(figure, interval))
-    } else {
-        format!("x {}", ratio(interval.estimate))
-    }
+    let value = value_text(figure, interval.estimate, differs(figure, interval));
+    if figure == Figure::Missed { value } else { format!("x {value}") }
 }
 
 fn interval_text(figure: Figure, interval: &Interval) -> String {
     let is_difference = differs(figure, interval);
-    let end = |value: Option<f64>| match value {
-        None => "?".to_owned(),
-        Some(value) if figure == Figure::Missed => share(value, is_difference),
-        Some(value) if is_difference => compare::times_apart(value).trim_end_matches('x').to_owned(),
-        Some(value) => ratio(value),
-    };
+    let end = |value: Option<f64>| value.map_or("?".to_owned(), |value| value_text(figure, value, is_difference));
     match (interval.low, interval.high) {
         (None, None) => "too few blocks".to_owned(),
         (low, high) => format!("{} to {}", end(low), end(high)),
+    }
+}
+
+/// An estimate or the end of an interval. If it counts as a difference, it is not shown as the value of no difference.
+fn value_text(figure: Figure, value: f64, is_difference: bool) -> String {
+    match (figure, is_difference) {
+        (Figure::Missed, _) => share(value, is_difference),
+        (_, true) => compare::times_apart(value).trim_end_matches('x').to_owned(),
+        (_, false) => compare::times(value).trim_end_matches('x').to_owned(),
     }
 }
 
@@ -243,15 +244,6 @@ fn share(value: f64, is_difference: bool) -> String {
     if text[1..] == *"0.000 %" { "0 %".to_owned() } else { text }
 }
 
-/// Two decimals below 10, none above 100.
-fn ratio(value: f64) -> String {
-    match value {
-        small if small < 10.0 => format!("{small:.2}"),
-        middle if middle < 100.0 => format!("{middle:.1}"),
-        large => format!("{large:.0}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,5 +252,17 @@ mod tests {
     fn a_difference_of_shares_that_counts_is_not_0() {
         assert_eq!([share(0.1, false), share(0.0, false), share(-0.000_002, false)], ["+10.000 %", "0 %", "0 %"]);
         assert_eq!([share(0.000_002, true), share(-0.001, true)], ["+0.0002 %", "-0.100 %"]);
+    }
+
+    #[test]
+    fn a_ratio_that_counts_is_not_1() {
+        let interval = Interval { estimate: 1.003, low: Some(1.001), high: Some(1.2), blocks: 8 };
+        assert_eq!(shown(Figure::Max, &interval), "x 1.003");
+        assert_eq!(interval_text(Figure::Max, &interval), "1.001 to 1.20");
+        let interval = Interval { low: Some(0.9), ..interval };
+        assert_eq!(
+            (shown(Figure::Max, &interval), interval_text(Figure::Max, &interval)),
+            ("x 1.00".to_owned(), "0.90 to 1.20".to_owned())
+        );
     }
 }
