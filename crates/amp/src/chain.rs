@@ -53,7 +53,7 @@ use self::{
     limiter::Limiter,
     meters::MeterWriter,
     reverb::Reverb,
-    stages::BLOCK,
+    stages::{BLOCK, Effect},
     tone::Tone,
 };
 pub(crate) use self::{exchange::Change, parameter::nearest};
@@ -171,6 +171,14 @@ impl Chain {
         let least = self.limiter.take_least();
         let limiter_gain = if self.settings.is_on(Parameter::LimiterOn) { least } else { 1.0 };
         self.metering.publish(gate_is_open, limiter_gain, muted);
+    }
+
+    /// Forgets the sound in drive, delay and reverb: silence follows when the sound in models, cabinet and response of the
+    /// reverb has ended. Never allocates, locks or makes a system call.
+    pub fn end_echoes(&mut self) {
+        self.drive.rest();
+        self.echo.rest();
+        self.reverb.rest();
     }
 
     fn take_changes(&mut self) {

@@ -21,8 +21,16 @@ pub struct Loader {
     /// `None` without a chain.
     controls: Option<Controls>,
     rig: Rig,
-    chosen: [Option<PathBuf>; FileProperty::ALL.len()],
+    chosen: Choice,
+    /// Files of a restored state that could not be loaded. They are saved again, so that a session keeps a file that is
+    /// missing for now.
+    absent: Choice,
 }
+
+/// The file of each property, in the order of [`FileProperty::ALL`].
+type Choice = [Option<PathBuf>; FileProperty::ALL.len()];
+
+const NONE: Choice = [const { None }; FileProperty::ALL.len()];
 
 impl Loader {
     /// A loader without files and without a chain.
@@ -31,7 +39,7 @@ impl Loader {
     /// None is expected: there are no files to read.
     pub fn new() -> Result<Self, String> {
         let rig = Rig::load(RigSpec::default(), read).map_err(|error| error.to_string())?;
-        Ok(Self { controls: None, rig, chosen: [const { None }; FileProperty::ALL.len()] })
+        Ok(Self { controls: None, rig, chosen: NONE, absent: NONE })
     }
 
     /// A chain of the chosen files at this sample rate, Hz. It gets the files that are chosen later, too, instead of the chain
@@ -63,26 +71,62 @@ impl Loader {
         self.chosen[file.index()].as_deref()
     }
 
+    /// The file to save: the chosen one or, if that of the restored state could not be loaded, this one.
+    #[must_use]
+    pub fn file_of_state(&self, file: FileProperty) -> Option<&Path> {
+        self.file(file).or(self.absent[file.index()].as_deref())
+    }
+
     /// Loads files, and sends them to the chain if there is one; `None` removes one. A preset replaces the files that were chosen before it.
     /// Nothing changes after an error.
     ///
     /// # Errors
     /// A sentence for the user: which file cannot be played, and why.
     pub fn choose(&mut self, files: &[(FileProperty, Option<PathBuf>)]) -> Result<(), String> {
-        let mut chosen = self.chosen.clone();
-        for (file, path) in files {
-            if *file == FileProperty::Preset {
-                chosen = [const { None }; FileProperty::ALL.len()];
-            }
-            chosen[file.index()].clone_from(path);
-        }
-        let rig = Rig::load_sharing(spec(&chosen)?, &[&self.rig], read, version).map_err(|error| error.to_string())?;
+        let (chosen, rig) = self.load(files)?;
         if let Some(controls) = &mut self.controls {
             let (exchange, _) = rig.diff_from(&self.rig, controls.rate_hz()).map_err(|error| error.to_string())?;
             controls.exchange(exchange, None).map_err(|error| error.to_string())?;
         }
+        for (file, _) in files {
+            match file {
+                FileProperty::Preset => self.absent = NONE,
+                file => self.absent[file.index()] = None,
+            }
+        }
         (self.rig, self.chosen) = (rig, chosen);
         Ok(())
+    }
+
+    /// Replaces all files by those of a saved state, a preset first. If some cannot be loaded, the others are.
+    ///
+    /// # Errors
+    /// A sentence for the user about each file that cannot be played.
+    pub fn restore(&mut self, files: Vec<(FileProperty, PathBuf)>) -> Result<(), String> {
+        let (mut usable, mut absent, mut errors) = (vec![(FileProperty::Preset, None)], NONE, Vec::new());
+        for (file, path) in files {
+            usable.push((file, Some(path)));
+            if let Err(error) = self.load(&usable) {
+                absent[file.index()] = usable.pop().and_then(|(_, path)| path);
+                errors.push(error);
+            }
+        }
+        self.choose(&usable)?;
+        self.absent = absent;
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+    }
+
+    /// The choice and its parts after a change. Parts that are in use already are not read again.
+    fn load(&self, files: &[(FileProperty, Option<PathBuf>)]) -> Result<(Choice, Rig), String> {
+        let mut chosen = self.chosen.clone();
+        for (file, path) in files {
+            if *file == FileProperty::Preset {
+                chosen = NONE;
+            }
+            chosen[file.index()].clone_from(path);
+        }
+        let rig = Rig::load_sharing(spec(&chosen)?, &[&self.rig], read, version).map_err(|error| error.to_string())?;
+        Ok((chosen, rig))
     }
 
     /// Frees the parts that the chain no longer plays.
@@ -94,7 +138,7 @@ impl Loader {
 }
 
 /// The files of a choice. The settings of a preset are those of the ports.
-fn spec(chosen: &[Option<PathBuf>; FileProperty::ALL.len()]) -> Result<RigSpec, String> {
+fn spec(chosen: &Choice) -> Result<RigSpec, String> {
     let [preset, model, cabinet, reverb_ir] = chosen;
     let mut spec = match preset {
         Some(path) => spec_of_preset(path)?,

@@ -59,6 +59,11 @@ impl Player {
         self.chain.process(input, left, right);
     }
 
+    /// Ends echoes and reverb at once.
+    pub fn end_echoes(&mut self) {
+        self.chain.end_echoes();
+    }
+
     /// Largest number of frames to pass to [`Self::play`], so that the caller can have buffers for them.
     pub const BLOCK: usize = BLOCK;
 

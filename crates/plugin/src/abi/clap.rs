@@ -10,7 +10,7 @@ use std::{
     cell::UnsafeCell,
     ffi::{CStr, OsStr, c_char, c_void},
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::Path,
     ptr, slice,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -154,12 +154,12 @@ impl Instance {
         next
     }
 
-    /// Loads files. Nothing changes after an error.
-    fn choose(&self, files: &[(FileProperty, Option<PathBuf>)]) -> Result<(), String> {
+    /// Loads files.
+    fn load(&self, load: impl FnOnce(&mut Loader) -> Result<(), String>) -> Result<(), String> {
         let mut main = self.main();
-        main.loader.choose(files)?;
+        let loaded = load(&mut main.loader);
         self.is_loaded.store(main.is_active, Relaxed);
-        Ok(())
+        loaded
     }
 }
 
@@ -241,8 +241,13 @@ unsafe extern "C" fn start_processing(_: *const clap_plugin) -> bool {
 
 unsafe extern "C" fn stop_processing(_: *const clap_plugin) {}
 
-/// Does not clear the chain, although CLAP asks for it: echoes and reverb fade out.
-unsafe extern "C" fn reset(_: *const clap_plugin) {}
+/// Ends echoes and reverb. The sound in models and cabinets ends by itself, with their length.
+unsafe extern "C" fn reset(plugin: *const clap_plugin) {
+    // SAFETY: the host passes a live instance; this is the audio thread, and the borrow ends with this function.
+    if let Some(player) = unsafe { (*instance(plugin).player.get()).as_mut() } {
+        player.end_echoes();
+    }
+}
 
 unsafe extern "C" fn process(plugin: *const clap_plugin, process: *const clap_process) -> clap_process_status {
     // SAFETY: the host passes a live instance, and a live description of the block.
@@ -387,7 +392,7 @@ unsafe extern "C" fn save(plugin: *const clap_plugin, stream: *const clap_ostrea
     let (instance, Some(write)) = (unsafe { (instance(plugin), (*stream).write) }) else { return false };
     let bytes = {
         let main = instance.main();
-        state::write(&instance.values, |file| main.loader.file(file))
+        state::write(&instance.values, |file| main.loader.file_of_state(file))
     };
     let mut rest = &bytes[..];
     while !rest.is_empty() {
@@ -410,9 +415,7 @@ unsafe extern "C" fn load(plugin: *const clap_plugin, stream: *const clap_istrea
         read.values.into_iter().for_each(|(control, value)| fresh.set(control, value));
         Control::all().for_each(|control| instance.values.set(control, fresh.get(control).into()));
         instance.tell_values();
-        let files = read.files.into_iter().map(|(file, path)| (file, Some(path)));
-        // A preset that is not in the state is removed, and all other files with it.
-        instance.choose(&[(FileProperty::Preset, None)].into_iter().chain(files).collect::<Vec<_>>())
+        instance.load(|loader| loader.restore(read.files))
     });
     loaded.inspect_err(|error| instance.report(error)).is_ok()
 }
@@ -477,7 +480,7 @@ impl Instance {
             let endings: Vec<_> = FileProperty::endings().map(|(ending, _)| format!(".{ending}")).collect();
             format!("{} is no model, cabinet or preset; these end in {}", path.display(), endings.join(", "))
         })?;
-        self.choose(&[(file, Some(path.to_owned()))])?;
+        self.load(|loader| loader.choose(&[(file, Some(path.to_owned()))]))?;
         if file == FileProperty::Preset {
             self.values.set_all(self.main().loader.settings());
             self.tell_values();

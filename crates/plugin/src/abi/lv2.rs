@@ -372,7 +372,7 @@ unsafe extern "C" fn save(
         return FAILURE;
     }
     for file in FileProperty::ALL {
-        let Some(path) = instance.loader().file(file).map(Path::to_owned) else { continue };
+        let Some(path) = instance.loader().file_of_state(file).map(Path::to_owned) else { continue };
         let Ok(path) = CString::new(path.into_os_string().into_encoded_bytes()) else { return FAILURE };
         // SAFETY: the functions of the host are valid during this call.
         let path = unsafe { paths.mapped(path, |map| map.abstract_path) };
@@ -445,7 +445,7 @@ unsafe extern "C" fn restore(
     if !instance.urids.are_known() {
         return FAILURE;
     }
-    let mut chosen = vec![(FileProperty::Preset, None)];
+    let mut files = Vec::new();
     for file in FileProperty::ALL {
         let (mut size, mut kind, mut flags) = (0, 0, 0);
         // SAFETY: the function of the host is valid during this call; the places for its results are live.
@@ -460,10 +460,10 @@ unsafe extern "C" fn restore(
         // SAFETY: as in `save`.
         let path = unsafe { paths.mapped(path, |map| map.absolute_path) };
         if !path.is_empty() {
-            chosen.push((file, Some(PathBuf::from(OsStr::from_bytes(path.to_bytes())))));
+            files.push((file, PathBuf::from(OsStr::from_bytes(path.to_bytes()))));
         }
     }
-    let loaded = instance.loader().choose(&chosen);
+    let loaded = instance.loader().restore(files);
     for file in FileProperty::ALL {
         let loader = instance.loader();
         instance.note_loaded(file, loader.file(file).map(|path| path.as_os_str().as_bytes()).unwrap_or_default());

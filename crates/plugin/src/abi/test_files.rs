@@ -20,6 +20,17 @@ pub(super) fn model(folder: &TempDir, name: &str, gain: f32) -> String {
     path.display().to_string()
 }
 
+/// An impulse response in a folder: one sample of 0.5 after `delay` others.
+pub(super) fn response(folder: &TempDir, name: &str, delay: usize) -> String {
+    let path = folder.path().join(name);
+    let bytes = 2 * u32::try_from(delay + 1).unwrap();
+    let mut wav = [b"RIFF", &(36 + bytes).to_le_bytes()[..], b"WAVEfmt \x10\0\0\0\x01\0\x01\0"].concat();
+    wav.extend([RATE_HZ, 2 * RATE_HZ].map(u32::to_le_bytes).concat());
+    wav.extend([b"\x02\0\x10\0data", &bytes.to_le_bytes()[..], &vec![0; 2 * delay], &[0, 0x40]].concat());
+    fs::write(&path, wav).unwrap();
+    path.display().to_string()
+}
+
 /// A signal without a period that matters.
 pub(super) fn guitar(block: usize) -> Vec<f32> {
     (block * FRAMES..(block + 1) * FRAMES)

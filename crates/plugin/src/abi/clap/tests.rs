@@ -17,7 +17,7 @@ use clap_sys::{
 use super::*;
 use crate::abi::{
     counting::ALLOCATIONS,
-    test_files::{FRAMES, RATE_HZ, guitar, largest_difference, model},
+    test_files::{FRAMES, RATE_HZ, guitar, largest_difference, model, response},
 };
 
 /// The requests of the plugin.
@@ -385,12 +385,66 @@ fn a_state_is_restored() {
     for damaged in [&b""[..], b"x"] {
         assert!(!restored.load(damaged));
     }
-    // The values of a state are restored without its files.
-    fs::remove_file(&path).unwrap();
-    assert!(!restored.load(&saved));
-    assert_eq!(restored.value(Control::Bypass), 1.0);
-    assert!(restored.requests().errors.last().unwrap().contains("half.nam"), "{:?}", restored.requests().errors);
     assert!(host.activate(RATE_HZ.into()), "a loaded model does not need its file");
+}
+
+#[test]
+fn a_missing_file_of_a_state_takes_nothing_else_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let half = model(&folder, "half.nam", 0.5);
+    let hall = response(&folder, "hall.wav", 0);
+    let host = Host::new(0);
+    assert!(host.load_file(&half) && host.load_file(&hall));
+    // SAFETY: the plugin is live.
+    unsafe { instance(host.plugin) }.values.set(BASS, 1.0);
+    let saved = host.save();
+    fs::remove_file(&hall).unwrap();
+    let mut restored = Host::new(0);
+    assert!(!restored.load(&saved));
+    let errors = &restored.requests().errors;
+    assert!(errors.last().unwrap().contains("hall.wav") && !errors.last().unwrap().contains("half.nam"), "{errors:?}");
+    // It keeps the path for the day when the file is there again.
+    assert_eq!((restored.value(BASS), restored.save()), (1.0, saved.clone()));
+    assert!(restored.activate(RATE_HZ.into()));
+    let mut off =
+        [Parameter::DcBlockOn, Parameter::LimiterOn].map(|own| change(0, Control::Parameter(own), 0.0)).to_vec();
+    off.push(change(0, BASS, 0.0));
+    restored.run(&guitar(0), off);
+    (0..40).for_each(|block| drop(restored.run(&guitar(block), Vec::new())));
+    let expected: Vec<f32> = guitar(40).iter().map(|sample| 0.5 * sample).collect();
+    assert!(largest_difference(&restored.run(&guitar(40), Vec::new())[0], &expected) < 1e-6, "the model plays");
+    response(&folder, "hall.wav", 0);
+    assert!(restored.load(&saved));
+    // Another file of its kind replaces a missing one.
+    fs::remove_file(&hall).unwrap();
+    assert!(!restored.load(&saved));
+    assert!(restored.load_file(&response(&folder, "room.wav", 0)));
+    let state = restored.save();
+    let contains = |text: &str| state.windows(text.len()).any(|part| part == text.as_bytes());
+    assert_eq!((contains("room.wav"), contains("hall.wav")), (true, false));
+}
+
+#[test]
+fn a_reset_ends_echoes() {
+    let echoes = |is_reset: bool| {
+        let mut host = Host::new(1);
+        assert!(host.activate(RATE_HZ.into()));
+        let on = [(Parameter::DelayOn, 1.0), (Parameter::DelayMix, 1.0), (Parameter::ReverbOn, 1.0)];
+        host.run(&guitar(0), on.map(|(own, value)| change(0, Control::Parameter(own), value)).to_vec());
+        (0..100).for_each(|block| drop(host.run(&guitar(block), Vec::new())));
+        if is_reset {
+            let before = ALLOCATIONS.get();
+            // SAFETY: the plugin is live and active.
+            unsafe { reset(host.plugin) };
+            assert_eq!(ALLOCATIONS.get(), before, "the audio thread allocated");
+        }
+        // The rest of the input is in the filters of the other stages.
+        (0..20).for_each(|_| drop(host.run(&[0.0; FRAMES], Vec::new())));
+        let silence = (0..100).flat_map(|_| host.run(&[0.0; FRAMES], Vec::new())[0].clone());
+        silence.map(f32::abs).fold(0.0, f32::max)
+    };
+    let (without, with) = (echoes(false), echoes(true));
+    assert!(without > 0.01 && with < without / 100.0, "{without} {with}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     abi::{
         counting::ALLOCATIONS,
-        test_files::{FRAMES, RATE_HZ, guitar, largest_difference, model},
+        test_files::{FRAMES, RATE_HZ, guitar, largest_difference, model, response},
     },
     messages::{Message, Writer, read},
 };
@@ -350,14 +350,7 @@ fn plays_as_the_chain_does_to_the_last_bit() {
 #[test]
 fn a_reverb_response_is_loaded_and_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("echo.wav");
-    // One sample after 63 others, of 16 bits.
-    let mut wav = b"RIFF\xa4\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
-    wav.extend([RATE_HZ, 2 * RATE_HZ].map(u32::to_le_bytes).concat());
-    wav.extend(b"\x02\0\x10\0data\x80\0\0\0");
-    wav.extend([0; 126]);
-    wav.extend([0, 0x40]);
-    fs::write(&path, wav).unwrap();
+    let path = response(&folder, "echo.wav", 63);
     let mut host = Host::new(1);
     host.set(Port::Parameter(Parameter::ReverbIrMix), 1.0);
     let settle = |host: &mut Host| (0..40).for_each(|block| drop(host.run(&guitar(block))));
@@ -367,7 +360,7 @@ fn a_reverb_response_is_loaded_and_removed() {
         largest_difference(&host.run(&input)[0], &input)
     };
     assert!(dry(&mut host) < 0.01, "without a response, the signal passes through");
-    host.send(&[(FileProperty::ReverbIr, &path.display().to_string())]);
+    host.send(&[(FileProperty::ReverbIr, &path)]);
     assert!(dry(&mut host) > 0.1);
     host.send(&[(FileProperty::ReverbIr, "")]);
     assert!(dry(&mut host) < 0.01);
