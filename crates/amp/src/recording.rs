@@ -5,6 +5,7 @@ mod decoded;
 use std::{
     fmt,
     io::{self, Cursor, Read, Seek, SeekFrom},
+    ops::RangeInclusive,
 };
 
 use thiserror::Error;
@@ -16,6 +17,8 @@ use crate::wav::{WavError, WavReader};
 pub const EXTENSIONS: [&str; 4] = ["wav", "flac", "aif", "aiff"];
 /// Frames of a block, except the last one.
 pub const BLOCK_FRAMES: usize = 4096;
+/// Sample rates of sound cards, Hz. Resampling from 4 GHz would take gigabytes of memory.
+const RATES_HZ: RangeInclusive<u32> = 1..=768_000;
 /// The largest number of channels, whose blocks take 16 MiB.
 const CHANNELS_MAX: usize = 1024;
 
@@ -60,6 +63,9 @@ pub enum RecordingError {
     /// More channels than are supported.
     #[error("a recording must have at most 1024 channels (got {0}); select some, e.g. sox in.wav out.wav remix 1 2")]
     Channels(usize),
+    /// A sample rate that no sound card has, Hz.
+    #[error("invalid header: its sample rate is {0} Hz, not 1 to 768000; export the file again")]
+    Rate(u32),
 }
 
 impl From<io::Error> for RecordingError {
@@ -152,9 +158,10 @@ impl<'s> Recording<'s> {
                 (wav.properties(), Box::new(wav))
             }
         };
-        match properties.channels {
-            channels if channels <= CHANNELS_MAX => Ok(Self { properties, decoder }),
-            channels => Err(RecordingError::Channels(channels)),
+        match properties {
+            Properties { channels, .. } if channels > CHANNELS_MAX => Err(RecordingError::Channels(channels)),
+            Properties { rate_hz, .. } if !RATES_HZ.contains(&rate_hz) => Err(RecordingError::Rate(rate_hz)),
+            properties => Ok(Self { properties, decoder }),
         }
     }
 

@@ -1,16 +1,13 @@
 //! Reading WAV files: integers of 8 to 32 bits and floating point of 32 and 64 bits, with any number of channels.
 //!
 //! The layout follows Microsoft's "Multimedia Programming Interface and Data Specifications 1.0", the documentation of
-//! `WAVEFORMATEXTENSIBLE` for the extensible form, and EBU Tech 3306 for RF64, where a separate chunk contains a 64-bit
-//! length. If a program that wrote a stream, or that crashed while it recorded, left the length open or at 0, the data ends with
+//! `WAVEFORMATEXTENSIBLE` for the extensible form, and EBU Tech 3306 for RF64, and ITU-R BS.2088 for BW64, where a separate
+//! chunk contains a 64-bit length. If a program that wrote a stream, or that crashed while it recorded, left the length open or at 0, the data ends with
 //! the file.
 
 mod writer;
 
-use std::{
-    io::{Read, SeekFrom},
-    ops::RangeInclusive,
-};
+use std::io::{Read, SeekFrom};
 
 use thiserror::Error;
 
@@ -55,9 +52,12 @@ pub enum WavError {
         /// Size of the samples of all channels, bytes.
         needed: usize,
     },
-    /// The header has no channels, or a sample rate outside 1 Hz to 768 kHz.
-    #[error("invalid WAV header: {0}; export the file again")]
-    InvalidHeader(&'static str),
+    /// The header has no channels.
+    #[error("invalid WAV header: no channels; export the file again")]
+    NoChannels,
+    /// A kind of WAV file that is not read.
+    #[error("{0} files are not supported; convert it, e.g. sox in.wav out.wav")]
+    UnsupportedKind(&'static str),
     /// A sample is infinite or NaN: its frame, from 0.
     #[error("sample {0} of the recording is NaN or infinite; export it again")]
     NotFinite(usize),
@@ -65,15 +65,15 @@ pub enum WavError {
 
 pub use writer::WavWriter;
 
+/// The first bytes of Wave64: the identifier of its `riff` chunk, of 16 bytes.
+const W64: &[u8] = b"riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb";
+
 const INTEGER: u16 = 1;
 const FLOAT: u16 = 3;
 const EXTENSIBLE: u16 = 0xfffe;
 
 /// Minimum length that means "unknown": programs write such lengths while they record.
 const OPEN: u64 = 0x7fff_0000;
-
-/// Sample rates of sound cards, Hz. Resampling from 4 GHz would take gigabytes of memory.
-const RATES_HZ: RangeInclusive<u32> = 1..=768_000;
 
 #[derive(Debug, Clone, Copy)]
 struct Format {
@@ -118,8 +118,11 @@ impl<S: Source> WavReader<S> {
     pub fn open(mut source: S) -> Result<Self, RecordingError> {
         let file_length = length_of(&mut source)?;
         let riff = read_up_to(&mut source, 12)?;
-        if riff.len() < 12 || !(riff.starts_with(b"RIFF") || riff.starts_with(b"RF64")) || &riff[8..12] != b"WAVE" {
-            return Err(RecordingError::UnknownFormat);
+        match (riff.get(..4), riff.get(8..)) {
+            (Some(b"RIFF" | b"RF64" | b"BW64"), Some(b"WAVE")) => {}
+            (Some(b"RIFX"), Some(b"WAVE")) => return Err(WavError::UnsupportedKind("big-endian WAV (RIFX)").into()),
+            _ if riff == W64 => return Err(WavError::UnsupportedKind("Sony Wave64").into()),
+            _ => return Err(RecordingError::UnknownFormat),
         }
         let (mut format, mut long, mut data) = (None, None, None);
         let mut at = 12;
@@ -242,13 +245,7 @@ fn read_format(body: &[u8]) -> Result<Format, WavError> {
         frame: u16_at(body, 12).into(),
         bits: u16_at(body, 14),
     };
-    match format {
-        Format { channels: 0, .. } => Err(WavError::InvalidHeader("no channels")),
-        Format { rate_hz, .. } if !RATES_HZ.contains(&rate_hz) => {
-            Err(WavError::InvalidHeader("its sample rate is not 1 Hz to 768 kHz"))
-        }
-        format => Ok(format),
-    }
+    if format.channels == 0 { Err(WavError::NoChannels) } else { Ok(format) }
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -336,10 +333,12 @@ mod tests {
     #[test]
     fn rejects_invalid_files() {
         let refused = |bytes: &[u8], error: WavError| assert_eq!(read(bytes), Err(error.into()));
-        assert_eq!(read(b"RIFX\0\0\0\0WAVE"), Err(RecordingError::UnknownFormat));
+        assert_eq!(read(b"RIFY\0\0\0\0WAVE"), Err(RecordingError::UnknownFormat));
+        refused(b"RIFX\0\0\0\0WAVE", WavError::UnsupportedKind("big-endian WAV (RIFX)"));
+        refused(&[W64, &[4, 0xc1, 0, 0]].concat(), WavError::UnsupportedKind("Sony Wave64"));
         refused(b"RIFF\0\0\0\0WAVE", WavError::Missing("format"));
         refused(&file(85, 0, 2, &[]), WavError::UnsupportedSamples { bits: 0, kind: 85 });
-        refused(&file(INTEGER, 16, 0, &[]), WavError::InvalidHeader("no channels"));
+        refused(&file(INTEGER, 16, 0, &[]), WavError::NoChannels);
         refused(&file(FLOAT, 32, 1, &f32::NAN.to_le_bytes()), WavError::NotFinite(0));
         let late = [vec![0; 4 * 5000], f32::INFINITY.to_le_bytes().to_vec()].concat();
         refused(&file(FLOAT, 32, 1, &late), WavError::NotFinite(5000));
@@ -360,12 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn rf64_reads_the_length_from_its_own_chunk() {
+    fn rf64_and_bw64_read_the_length_from_a_chunk_of_their_own() {
         let frames = |length: u64| {
             let whole = file(INTEGER, 16, 1, &[1, 0, 2, 0, b'L', b'I', b'S', b'T', 2, 0, 0, 0, 3, 0]);
             let long =
                 [&b"RF64\xff\xff\xff\xffWAVEds64\x1c\0\0\0"[..], &[0; 8], &length.to_le_bytes(), &[0; 12]].concat();
-            read(&[&long, &whole[12..]].concat()).map(|(_, channels)| channels[0].len())
+            let read = |long: &[u8]| read(&[long, &whole[12..]].concat()).map(|(_, channels)| channels[0].len());
+            assert_eq!(read(&[b"BW64", &long[4..]].concat()), read(&long));
+            read(&long)
         };
         assert_eq!((frames(4), frames(0)), (Ok(2), Ok(7)));
         assert_eq!(frames(1 << 33), Err(WavError::Truncated { present: 14, declared: 1 << 33 }.into()));

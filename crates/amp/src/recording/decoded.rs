@@ -113,7 +113,7 @@ impl<'s> Decoded<'s> {
         let channels = codec.channels.as_ref().map(|channels| channels.count());
         let properties = Properties {
             format,
-            rate_hz: codec.sample_rate.filter(|rate_hz| *rate_hz > 0).ok_or_else(|| missing("sample rate"))?,
+            rate_hz: codec.sample_rate.ok_or_else(|| missing("sample rate"))?,
             channels: channels.filter(|channels| *channels > 0).ok_or_else(|| missing("channels"))?,
             bits: codec.bits_per_sample,
             is_float: matches!(codec.sample_format, Some(SampleFormat::F32 | SampleFormat::F64)),
