@@ -18,7 +18,9 @@ pub enum LoadError {
     #[error("unknown model format; supported are NAM (.nam), GuitarML and AIDA-X (.json, .aidax)")]
     UnknownFormat,
     /// The format version is too old or too new.
-    #[error("file version {0} is not supported, only 0.5.0 to 0.7; update punctual or export the model again")]
+    #[error(
+        "file version {0} is not supported, only 0.5.0 to 0.7.x (three numbers); update punctual or export the model again"
+    )]
     UnsupportedVersion(String),
     /// The architecture of the network is not supported.
     #[error(

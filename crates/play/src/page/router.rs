@@ -139,7 +139,10 @@ impl<'a> Router<'a> {
         if is_page && request.field("token").is_some_and(|given| token.is(&given)) {
             return Err(Response::enter(&self.cookie, token.as_str()));
         }
-        let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        // The name of the scheme has no case (RFC 9110, section 11.1).
+        let (scheme, given) =
+            request.header("authorization").and_then(|value| value.split_once(' ')).unwrap_or_default();
+        let bearer = scheme.eq_ignore_ascii_case("Bearer").then(|| given.trim_start());
         match request.cookie(&self.cookie).into_iter().chain(bearer).any(|given| token.is(given)) {
             true => Ok(()),
             false if is_page => Err(Response::locked()),
@@ -291,6 +294,7 @@ mod tests {
         assert!(entered.contains("\r\nReferrer-Policy: no-referrer\r\n"), "{entered}");
         assert_eq!(answer("GET /state", "Cookie: a=b; punctual-8077=0123\r\n"), None);
         assert_eq!(answer("GET /state", "Authorization: Bearer 0123\r\n"), None);
+        assert_eq!(answer("GET /state", "Authorization: bearer  0123\r\n"), None);
         assert!(
             refused("GET /state", "Cookie: punctual-80=0123\r\n") && refused("GET /state", "Authorization: 0123\r\n")
         );
