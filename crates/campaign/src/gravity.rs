@@ -10,6 +10,7 @@ mod kernel_log;
 
 use std::{io, thread, time::Duration};
 
+use analysis::format_unsigned_ns;
 use machine::{AwakeHold, CpuList, Gravity, GravityError, GravityHold, Root, evl_cpus, keep_gravity};
 use probes::{
     guard::Heartbeat,
@@ -156,7 +157,7 @@ pub enum CalibrationError {
     #[error(transparent)]
     Thread(#[from] TimerError),
     /// The period is too long for the number of wake-ups.
-    #[error("--period must be 10us to 10ms (got {0} ns)")]
+    #[error("--period must be 10us to 10ms (got {})", format_unsigned_ns(*.0))]
     Period(u64),
     /// The thread has no real-time policy, or is not pinned.
     #[error("the measuring thread may not run with fifo:{PRIORITY} on CPU {0}: run as root")]

@@ -1,11 +1,14 @@
-//! Checks a campaign against a machine: its CPUs, its sound cards, and the files that audio is played through.
+//! Checks a campaign against a machine: its CPUs, the devices of its interrupts, its sound cards, and the files that audio is
+//! played through.
+
+use std::fmt::Display;
 
 use machine::{CpuError, Root};
 
 use crate::{
     expand::{Cpus, ExpandOptions, expand},
     file::{CampaignFile, CampaignProbe, FileMistakes, Mistake},
-    probe::{Probe, audio::AudioError},
+    probe::Probe,
     scenario::Scenarios,
 };
 
@@ -30,24 +33,45 @@ impl Validator {
     /// # Errors
     /// Everything that the machine does not have.
     pub fn validate(&self, file: &CampaignFile) -> Result<Scenarios, FileMistakes> {
-        let expanded = expand(file, &self.cpus, &ExpandOptions::default());
-        let mut list: Vec<Mistake> = file.probes.iter().flat_map(|probe| self.audio_mistakes(probe)).collect();
-        if list.is_empty() {
-            return expanded;
-        }
-        list.extend(expanded.err().into_iter().flat_map(|mistakes| mistakes.list));
-        list.sort();
-        Err(FileMistakes { path: file.path.clone(), list })
+        let mistakes = file.probes.iter().flat_map(|probe| match &probe.probe {
+            Probe::Audio(audio) => mistakes(probe, audio.problems(&self.root)),
+            _ => Vec::new(),
+        });
+        with(self.expand(file, &ExpandOptions::default()), file, mistakes.collect())
     }
 
-    /// The files and sound cards that a probe cannot use, each at the position of its key.
-    fn audio_mistakes(&self, probe: &CampaignProbe) -> Vec<Mistake> {
-        let Probe::Audio(audio) = &probe.probe else { return Vec::new() };
-        let mistake = |(key, error): (&str, AudioError)| {
-            let position =
-                probe.keys.iter().find(|(of, _)| *of == key).map_or(probe.position, |(_, position)| *position);
-            Mistake { position, text: format!("{key}: {error}") }
-        };
-        audio.problems(&self.root).into_iter().map(mistake).collect()
+    /// The same, without loading files and looking for sound cards.
+    ///
+    /// # Errors
+    /// CPUs and sources of interrupts that the machine does not have.
+    pub fn expand(&self, file: &CampaignFile, options: &ExpandOptions) -> Result<Scenarios, FileMistakes> {
+        let mistakes = file.probes.iter().flat_map(|probe| match &probe.probe {
+            Probe::Interrupt(interrupt) => mistakes(probe, interrupt.problems(&self.root)),
+            _ => Vec::new(),
+        });
+        with(expand(file, &self.cpus, options), file, mistakes.collect())
     }
+}
+
+/// Problems of a probe, each at the position of its key.
+fn mistakes<E: Display>(probe: &CampaignProbe, problems: Vec<(&str, E)>) -> Vec<Mistake> {
+    let mistake = |(key, error): (&str, E)| {
+        let position = probe.keys.iter().find(|(of, _)| *of == key).map_or(probe.position, |(_, position)| *position);
+        Mistake { position, text: format!("{key}: {error}") }
+    };
+    problems.into_iter().map(mistake).collect()
+}
+
+/// The scenarios if there is no mistake, else all mistakes.
+fn with(
+    expanded: Result<Scenarios, FileMistakes>,
+    file: &CampaignFile,
+    mut list: Vec<Mistake>,
+) -> Result<Scenarios, FileMistakes> {
+    if list.is_empty() {
+        return expanded;
+    }
+    list.extend(expanded.err().into_iter().flat_map(|mistakes| mistakes.list));
+    list.sort();
+    Err(FileMistakes { path: file.path.clone(), list })
 }

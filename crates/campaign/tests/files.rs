@@ -11,7 +11,7 @@ use std::{
 };
 
 use campaign::{
-    AROUND_NS, Cpus, ExpandOptions, FileMistakes, Length, Probe, Scenario, Scenarios, builtin, expand, file,
+    AROUND_NS, Cpus, ExpandOptions, FileMistakes, Length, Probe, Scenario, Scenarios, Validator, builtin, expand, file,
     probe::{
         round_trip::{Peer, Xdp},
         stream::WakeupOffset,
@@ -413,4 +413,34 @@ fn suggests_a_similar_campaign_name() {
     assert!(
         campaign::find_campaign("none.toml").unwrap_err().to_string().starts_with("cannot read the campaign none.toml")
     );
+}
+
+/// The priority of interrupts is that of the interface or of the source; values of an interface need an interface.
+#[test]
+fn a_priority_of_interrupts_fits_an_interrupt_probe() {
+    let text = |settings: &str| {
+        format!(
+            "name = 'a'\n[[probe]]\nname = 'i'\nkind = 'interrupt'\nsource = 'hpet'\nduration = '1s'\n[[settings]]\n{settings}\n"
+        )
+    };
+    let parsed = |settings: &str| file::parse("a.toml", &text(settings));
+    let scenarios = expand(&parsed("irq_priority = 80").unwrap(), &cpus("0-3", ""), &ExpandOptions::default()).unwrap();
+    assert_eq!(scenarios.list[0].plan.nic.irq_priority, Some(80));
+    for settings in ["nic = 'coalesce=0'", "nic = 'coalesce=0'\nirq_priority = 80"] {
+        let mistakes = parsed(settings).unwrap_err().to_string();
+        assert!(mistakes.contains("are for a network interface, but probe `i` uses none"), "{mistakes}");
+    }
+}
+
+/// A campaign that needs a device which this machine lacks is refused before the first scenario.
+#[test]
+fn a_missing_source_of_interrupts_is_refused_at_its_line() {
+    let text = "name = 'a'\n[[probe]]\nkind = 'interrupt'\nsource = 'gpio:999/1'\nirq_cpu = 4000\nduration = '1s'\n";
+    let mistakes = Validator::of(Root::system())
+        .unwrap()
+        .expand(&file::parse("a.toml", text).unwrap(), &ExpandOptions::default())
+        .unwrap_err();
+    let lines: Vec<_> = mistakes.list.iter().map(|mistake| (mistake.position.line, &*mistake.text)).collect();
+    assert!(lines[0].0 == 4 && lines[0].1.starts_with("source: this machine has no /dev/gpiochip999: "), "{lines:?}");
+    assert!(lines[1].0 == 5 && lines[1].1.contains("CPU 4000, which is not online"), "{lines:?}");
 }

@@ -8,7 +8,7 @@ use super::{
     mistake::{Position, nearest, or_list},
     model::{CampaignProbe, Combination, Load, PlacedOn, Placement, Settings},
 };
-use crate::probe::Network;
+use crate::probe::{Network, Probe};
 
 pub(super) fn scenarios(
     campaign: &mut Fields<'_>,
@@ -105,12 +105,15 @@ fn check_fit(campaign: &Fields<'_>, probes: &[CampaignProbe], placements: &[Plac
     }
 }
 
-/// Reports settings of a network interface for probes that use none.
+/// Reports settings of a network interface for probes that use none. The priority of interrupts can also be that of the source
+/// of an interrupt probe.
 fn check_nic(campaign: &Fields<'_>, probes: &[CampaignProbe], settings: &[Settings], chosen: &[Combination]) {
     let mut seen = HashSet::new();
     for &Combination { probe, settings: setting, .. } in chosen {
         let (probe, settings) = (&probes[probe], &settings[setting]);
+        let is_of_source = matches!(probe.probe, Probe::Interrupt(_)) && settings.nic.values.is_empty();
         if settings.nic.is_empty()
+            || is_of_source
             || probe.probe.definition().properties().network == Network::Interface
             || !seen.insert((&probe.name, &settings.name))
         {

@@ -57,7 +57,7 @@ struct Kind {
 struct Read {
     probe: Probe,
     offsets: Vec<WakeupOffset>,
-    /// Positions of the keys that name files or a sound card, which a machine may not have.
+    /// Positions of the keys that name files, devices or CPUs, which a machine may not have.
     keys: Vec<(&'static str, Position)>,
     /// The default clock.
     clock: Clock,
@@ -219,7 +219,8 @@ const KINDS: [Kind; 9] = [
                 cpu: None,
                 irq_cpu: fields.integer("irq_cpu", 0..=65_535).and_then(|cpu| u32::try_from(cpu).ok()),
             };
-            Read::of(Probe::Interrupt(Box::new(probe)))
+            let keys = ["source", "drive", "answer", "irq_cpu"].map(|key| (key, fields.position_of(key))).to_vec();
+            Read { keys, ..Read::of(Probe::Interrupt(Box::new(probe))) }
         },
     },
     Kind {

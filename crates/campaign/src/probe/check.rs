@@ -227,7 +227,7 @@ pub enum PlanError {
     )]
     EvlProbe,
     /// Drivers of Linux report the interrupts of other sources.
-    #[error("the EVL core waits only for GPIO lines: use --source gpio:CHIP/LINE, or leave out --core evl")]
+    #[error("the EVL core waits only for GPIO lines: use --source gpio:CHIP/LINE, or leave out --core")]
     EvlSource,
     /// Only the timer probe has one equal thread on each CPU.
     #[error("only `measure timer` measures with both cores: choose --core linux or --core evl")]

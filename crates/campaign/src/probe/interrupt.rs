@@ -1,6 +1,7 @@
 //! Interrupts from outside: the time from an interrupt of a device to the wake-up of a thread.
 
 mod devices;
+mod here;
 mod irq;
 mod list;
 mod oob;
@@ -255,8 +256,9 @@ impl InterruptProbe {
     /// Makes the settings that the source needs for the whole run; `None` if it needs none.
     ///
     /// # Errors
-    /// The source is in use, or cannot be set.
+    /// The source is in use, or cannot be set; the CPU for its interrupts is not online.
     pub(crate) fn hold(&self, root: &Root) -> Result<Option<SamplesHold>, PrepareError> {
+        self.check_irq_cpu(root)?;
         match &self.source {
             SourceName::Iio(device) => Ok(Some(device.hold(root)?)),
             _ => Ok(None),

@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use analysis::{float::to_i64, format_ns, format_unsigned_ns};
 use anyhow::Context as _;
-use campaign::gravity::{self, Calibration, Context, ContextResult, GravityPlan, Step};
+use campaign::gravity::{self, Calibration, CalibrationError, Context, ContextResult, GravityPlan, Step};
 use machine::Root;
 use record::grouped;
 
 use crate::{
     cli::{Evl, EvlContext, EvlGravity},
+    exit::Usage,
     output,
 };
 
@@ -22,7 +23,10 @@ const FILE: &str = "/sys/devices/virtual/clock/monotonic/gravity";
 pub fn run(what: &Evl) -> anyhow::Result<u8> {
     let Evl::Gravity(options) = what;
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
-    let result = gravity::calibrate(&plan(options), &Root::system())?;
+    let result = gravity::calibrate(&plan(options), &Root::system()).map_err(|error| match error {
+        CalibrationError::Period(_) => Usage(error.to_string()).into(),
+        error => anyhow::Error::from(error),
+    })?;
     output::stdout(|out| match (options.output.json, options.output.quiet) {
         (true, _) => writeln!(out, "{}", output::json(&serde_json::json!(result))),
         (false, true) => writeln!(out, "{}", headline(&result)),

@@ -4,7 +4,7 @@ mod execute;
 mod monitor;
 
 use anyhow::anyhow;
-use campaign::{CampaignFileError, Cpus, ExpandOptions, Scenarios};
+use campaign::{CampaignFileError, ExpandOptions, Scenarios, Validator};
 use machine::Root;
 
 use crate::{cli::Run, exit::Usage, output};
@@ -51,6 +51,6 @@ fn scenarios(options: &Run, root: &Root) -> anyhow::Result<Scenarios> {
         executable: output::executable()?,
         watch_every: output::watch_every(options.output),
     };
-    let scenarios = campaign::expand(&file, &Cpus::of(root)?, &request);
+    let scenarios = Validator::of(root.clone())?.expand(&file, &request);
     scenarios.map_err(|mistakes| anyhow!("this machine cannot run the campaign:\n{mistakes}"))
 }

@@ -5,6 +5,7 @@ use machine::Root;
 use super::{
     devices::{counter_device, with_name},
     source::{HPET, is_console, pps_device},
+    traced::has_polled_alarm,
 };
 
 /// A kind of source, and what this machine has of it.
@@ -24,7 +25,10 @@ pub fn offers(root: &Root) -> Vec<Offer> {
     let exists = |path: &str| root.path(path).exists();
     let chips = names(root, "dev", "gpiochip");
     let pulses = names(root, "dev", "pps");
-    let ports = names(root, "dev", "parport");
+    let (ports, used_ports): (Vec<_>, Vec<_>) =
+        names(root, "dev", "parport").into_iter().partition(|port| user_of_port(root, port).is_none());
+    let (clocks, polled_clocks): (Vec<_>, Vec<_>) =
+        names(root, "dev", "rtc").into_iter().partition(|clock| !has_polled_alarm(root, clock));
     let hpet = Offer {
         sources: exists(HPET).then(|| "hpet".to_owned()).into_iter().collect(),
         kind: "timer of the HPET",
@@ -48,7 +52,14 @@ pub fn offers(root: &Root) -> Vec<Offer> {
         kind: "parallel port",
         about: match ports.is_empty() {
             false => "with a wire from pin 1 to pin 10, the time of the edge is known".to_owned(),
-            true => "no /dev/parport*: only PCs have one, with the modules parport_pc and ppdev".to_owned(),
+            true if used_ports.is_empty() => {
+                "no /dev/parport*: only PCs have one, with the modules parport_pc and ppdev".to_owned()
+            }
+            true => {
+                let used =
+                    used_ports.iter().filter_map(|port| Some(format!("{port} by {}", user_of_port(root, port)?)));
+                format!("in use: {}", used.collect::<Vec<_>>().join(", "))
+            }
         },
     };
     let pps = Offer {
@@ -73,19 +84,28 @@ pub fn offers(root: &Root) -> Vec<Offer> {
         pps,
         input_devices(root),
     ];
-    let no_clock = "no /dev/rtc*: virtual machines and small boards may have none";
+    let no_clock = match polled_clocks.is_empty() {
+        true => "no /dev/rtc*: virtual machines and small boards may have none".to_owned(),
+        false => format!("the kernel replaces the interrupts of {} by a timer of the HPET", polled_clocks.join(", ")),
+    };
+    let users = names(root, "dev", "uio");
     let no_device = "no /dev/uio*: a driver of UIO, such as uio_pdrv_genirq, makes one";
     all.extend([
-        counted(root, "rtc", "real-time clock", "once a second, ", no_clock),
-        counted(root, "uio", "UIO device", "", no_device),
+        counted(root, "rtc", &clocks, "real-time clock", "once a second, ", &no_clock),
+        counted(root, "uio", &users, "UIO device", "", no_device),
     ]);
     all
 }
 
+/// The driver that has claimed a parallel port, such as `pps_parport`; `None` if there is none.
+fn user_of_port(root: &Root, port: &str) -> Option<String> {
+    let active = root.read(&format!("proc/sys/dev/parport/{port}/devices/active"))?;
+    Some(active.trim().to_owned()).filter(|user| !user.is_empty() && user != "none")
+}
+
 /// Devices that only count their interrupts, `/dev/CLASSN`. `rate` is how often they come, and `none` says why there is no
 /// such device.
-fn counted(root: &Root, class: &str, kind: &'static str, rate: &str, none: &str) -> Offer {
-    let devices = names(root, "dev", class);
+fn counted(root: &Root, class: &str, devices: &[String], kind: &'static str, rate: &str, none: &str) -> Offer {
     let named = |name: &String| with_name(root, name, &format!("sys/class/{class}/{name}/name"));
     let described = devices.iter().map(named).collect::<Vec<_>>().join("; ");
     Offer {
@@ -263,6 +283,15 @@ mod tests {
         assert_eq!(sources_of(&root, "real-time"), ["rtc:rtc0"]);
         assert!(offer(&root, "real-time").about.contains("rtc0, rtc_cmos 00:04"));
         assert_eq!(sources_of(&root, "UIO"), ["uio:uio3"]);
+        write("proc/driver/rtc", "HPET_emulated\t: yes\n");
+        assert!(sources_of(&root, "real-time").is_empty(), "its interrupts are those of a timer");
+        assert!(offer(&root, "real-time").about.contains("of rtc0 by a timer of the HPET"));
+        ["dev/parport0", "dev/parport1"].iter().for_each(|path| write(path, ""));
+        write("proc/sys/dev/parport/parport0/devices/active", "pps_parport\n");
+        write("proc/sys/dev/parport/parport1/devices/active", "none\n");
+        assert_eq!(sources_of(&root, "parallel"), ["parport:parport1"]);
+        write("proc/sys/dev/parport/parport1/devices/active", "lp\n");
+        assert_eq!(offer(&root, "parallel").about, "in use: parport0 by pps_parport, parport1 by lp");
         write("dev/input/event2", "");
         write("sys/class/input/event2/device/name", "Power Button\n");
         write("sys/class/tty/ttyS0/type", "4\n");

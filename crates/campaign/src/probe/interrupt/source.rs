@@ -221,8 +221,9 @@ impl FromStr for GpioLine {
     type Err = SourceError;
 
     fn from_str(text: &str) -> Result<Self, SourceError> {
-        let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
-        let parts = text.split_once('/').filter(|(chip, line)| is_name(chip) && is_name(line));
+        // Names of lines can contain spaces and slashes, such as `P9_22 [spi0_sclk]` of a BeagleBone.
+        let is_name = |line: &str| !line.trim().is_empty() && !line.contains(char::is_control);
+        let parts = text.split_once('/').filter(|(_, line)| is_name(line));
         let number = |chip: &str| chip.strip_prefix("gpiochip").unwrap_or(chip).parse::<u32>().ok();
         let named = parts.and_then(|(chip, line)| Some((number(chip)?, line)));
         let (number, line) = named.ok_or_else(|| {
@@ -354,6 +355,7 @@ mod tests {
             ("hpet", "hpet"),
             ("gpio:0/17", "gpio:gpiochip0/17"),
             ("gpio:gpiochip2/GPIO5", "gpio:gpiochip2/GPIO5"),
+            ("gpio:0/P9_22 [spi0_sclk]", "gpio:gpiochip0/P9_22 [spi0_sclk]"),
             ("pps:0", "pps:pps0"),
             ("pps:pps1", "pps:pps1"),
             ("evdev:3", "evdev:event3"),
@@ -382,6 +384,7 @@ mod tests {
             "gpio:../x/1",
             "gpio:a/1",
             "gpio:0/",
+            "gpio:0/ ",
             "pps:x",
             "pps:../null",
             "rtc",

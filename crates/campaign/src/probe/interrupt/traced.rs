@@ -85,7 +85,7 @@ pub(super) fn open_clock(root: &Root, name: &str) -> Result<RealTimeClock, Sourc
 }
 
 /// True if the kernel asks a clock of a PC at each interrupt of a HPET timer instead (`hpet_rtc_interrupt`).
-fn has_polled_alarm(root: &Root, name: &str) -> bool {
+pub(super) fn has_polled_alarm(root: &Root, name: &str) -> bool {
     let state = root.read("proc/driver/rtc").unwrap_or_default();
     let is_emulated = |line: &str| {
         line.split_once(':').is_some_and(|(key, value)| (key.trim(), value.trim()) == ("HPET_emulated", "yes"))

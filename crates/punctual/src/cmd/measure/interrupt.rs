@@ -80,6 +80,9 @@ fn list(output_options: OutputOptions) -> anyhow::Result<u8> {
             return writeln!(out, "{}", output::json(&offers.iter().map(offer).collect()));
         }
         writeln!(out, "{}", best(&offers))?;
+        if offers.iter().any(|offer| !offer.sources.is_empty()) && !rustix::process::geteuid().is_root() {
+            writeln!(out, "Most sources need root: run the measurement with sudo.")?;
+        }
         offers.iter().try_for_each(|offer| {
             let name = if offer.sources.is_empty() { "-".to_owned() } else { offer.sources.join(" ") };
             let text = format!("{}: {}", offer.kind, offer.about);
