@@ -1,5 +1,7 @@
 //! Campaigns as text for terminal and HTML.
 
+use std::cmp::Reverse;
+
 use analysis::{
     campaign::{CampaignTable, RoleCell, table},
     format_ns,
@@ -206,6 +208,19 @@ pub(crate) struct ReferenceRow {
     pub ratio: Option<f64>,
     /// The part of the reference.
     pub phase: String,
+    /// True if the scenario was measured as requested.
+    pub is_valid: bool,
+    /// Number of conditions that differ.
+    pub differing: usize,
+}
+
+impl Reference {
+    /// Of the valid scenarios with the fewest differing conditions, the one with the largest ratio.
+    pub(crate) fn closest(&self) -> Option<&ReferenceRow> {
+        let likeness = |row: &ReferenceRow| (row.is_valid, Reverse(row.differing));
+        let ratio = |row: &ReferenceRow| row.ratio.unwrap_or(0.0);
+        self.rows.iter().max_by(|a, b| likeness(a).cmp(&likeness(b)).then(ratio(a).total_cmp(&ratio(b))))
+    }
 }
 
 impl ReferenceRow {
@@ -234,6 +249,7 @@ pub fn worst_record(campaign: &Campaign) -> Option<&str> {
 pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
     let mut all: Vec<Reference> = Vec::new();
     for entry in &campaign.scenarios {
+        let is_valid = entry.result.as_ref().is_some_and(|result| result.valid);
         for role in entry.result.iter().flat_map(|result| &result.roles) {
             let of_role = if role.role == TIMER { String::new() } else { format!(", {}", role.role) };
             let published = |of: &&Compared| of.max_ns.is_some() || of.max_above_ns.is_some();
@@ -252,6 +268,8 @@ pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
                     theirs: theirs(comparison),
                     ratio: comparison.ratio,
                     phase: comparison.phase.clone(),
+                    is_valid,
+                    differing: comparison.differs.len(),
                 });
             }
         }
@@ -320,6 +338,41 @@ mod tests {
         for table in &tables {
             assert!(table.rows.iter().all(|row| row.len() == table.headings.len()), "{}", table.title);
         }
+    }
+
+    #[test]
+    fn a_reference_is_compared_with_the_valid_scenario_that_is_most_like_it() {
+        let entry = |name: &str, valid, ratio, differs: &[&str]| {
+            let differs = differs.iter().map(|text| (*text).to_owned()).collect();
+            let beside = Compared {
+                name: "board".to_owned(),
+                max_ns: Some(1000),
+                ratio: Some(ratio),
+                differs,
+                ..Compared::default()
+            };
+            let role = RoleResult { beside: vec![beside], ..role(TIMER, Measured::Lateness, 2000) };
+            ScenarioEntry {
+                name: name.to_owned(),
+                result: Some(ScenarioResult { valid, roles: vec![role], ..ScenarioResult::default() }),
+                ..ScenarioEntry::default()
+            }
+        };
+        let closest = |scenarios: &[ScenarioEntry]| {
+            references(&Campaign { scenarios: scenarios.to_vec(), ..Campaign::default() })[0]
+                .closest()
+                .unwrap()
+                .scenario
+                .clone()
+        };
+        let all = [
+            entry("invalid", false, 9.0, &[]),
+            entry("idle", true, 5.0, &["load", "isolation"]),
+            entry("loaded", true, 2.0, &["machine"]),
+            entry("loaded too", true, 3.0, &["machine"]),
+        ];
+        assert_eq!(closest(&all), "loaded too");
+        assert_eq!(closest(&all[..1]), "invalid");
     }
 
     #[test]

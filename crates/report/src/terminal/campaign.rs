@@ -140,11 +140,10 @@ pub(super) fn failed(page: &mut Page, campaign: &Campaign, column: usize) {
     page.labelled(ink_of(outcome), word, column, &format!("{}{more}", reasons[0].1));
 }
 
-/// Each reference against the scenario with the largest ratio, in one line.
+/// Each reference against the scenario that is most like it, in one line.
 pub(super) fn against(page: &mut Page, campaign: &Campaign, column: usize) {
     for reference in references(campaign) {
-        let largest = reference.rows.iter().max_by(|a, b| a.ratio.unwrap_or(0.0).total_cmp(&b.ratio.unwrap_or(0.0)));
-        if let Some(row) = largest {
+        if let Some(row) = reference.closest() {
             let ReferenceRow { scenario, yours, theirs, .. } = row;
             let text = format!("{} ({scenario}): {theirs}, here {yours} ({})", reference.name, row.times());
             page.fact("against", column, &text);
