@@ -155,6 +155,20 @@ fn isolated(root: &Root) -> Option<CpuList> {
     }
 }
 
+/// The CPUs on which a kernel of this release starts no update of its memory statistics: since Linux 6.5 those isolated at
+/// boot and those without a tick (commit be5e015d107d), since 6.8 also those of isolated partitions (commit 3232e7aad11e).
+/// Sources: `vmstat_shepherd` in mm/vmstat.c, `cpu_is_isolated` in include/linux/sched/isolation.h.
+pub(crate) fn without_statistics(root: &Root, release: (u32, u32)) -> Result<CpuList, Unreadable> {
+    if release < (6, 5) {
+        return Ok(CpuList::new());
+    }
+    let at_boot = cpus::list(root, "isolated").unwrap_or_default().union(&cpus::tickless(root)?);
+    Ok(match release >= (6, 8) {
+        true => at_boot.union(&root.number(ISOLATED_BY_PARTITION).unwrap_or_default()),
+        false => at_boot,
+    })
+}
+
 fn memory_bytes(root: &Root) -> Option<u64> {
     of_meminfo(root, "MemTotal:")
 }

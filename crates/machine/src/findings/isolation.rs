@@ -6,8 +6,8 @@ use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown,
 use crate::{
     CpuList, Unreadable, boot_arguments,
     cpus::{self, read_list},
-    facts::ISOLATED_BY_PARTITION,
-    kernel::has_rcu_nocbs,
+    facts::{self, ISOLATED_BY_PARTITION},
+    kernel::{has_rcu_nocbs, version},
 };
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -46,8 +46,8 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "cpu.statistics",
-        subject: "isolated CPUs that update memory statistics each second",
-        source: "Linux, Documentation/admin-guide/sysctl/vm.rst, stat_interval",
+        subject: "isolated CPUs that update memory statistics each second (before Linux 6.5)",
+        source: "Linux, Documentation/admin-guide/sysctl/vm.rst, stat_interval; mm/vmstat.c",
         run: statistics,
     },
 ];
@@ -331,6 +331,23 @@ fn statistics(context: &CheckContext) -> Finding {
     const GOOD_S: u64 = 10;
     if let Some(finding) = none_isolated(context, ID) {
         return finding;
+    }
+    let kernel = context.machine.kernel.as_deref().unwrap_or_default();
+    let Some(release) = version(kernel) else {
+        return unknown(ID, "version of the kernel not readable", context.evidence("proc/sys/kernel/osrelease"));
+    };
+    let updating = match facts::without_statistics(context.root, release) {
+        Ok(without) => context.isolated().difference(&without),
+        Err(why) => return unknown(ID, "CPUs without a tick not readable", without(cpus::TICKLESS, why)),
+    };
+    if updating.is_empty() {
+        let title = format!("the kernel starts no update of memory statistics on {}", context.isolated().in_words());
+        let files = [cpus::ISOLATED, cpus::TICKLESS, ISOLATED_BY_PARTITION];
+        let names_some = |path: &&str| {
+            read_list(context.root, path).is_ok_and(|cpus| !cpus.intersection(context.isolated()).is_empty())
+        };
+        let read = files.into_iter().filter(names_some).map(|path| context.evidence(path)).collect::<Vec<_>>();
+        return ok(ID, title, format!("Linux {kernel}, {}", read.join(", ")));
     }
     let read = context.evidence(PATH);
     match context.root.number::<u64>(PATH) {

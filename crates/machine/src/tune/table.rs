@@ -17,13 +17,13 @@ use super::{
 };
 use crate::{
     cpus::{self, Turbo},
-    facts::{THP, in_mib, thp_sizes, too_much_merged},
+    facts::{THP, in_mib, thp_sizes, too_much_merged, without_statistics},
     findings::{
         ASPM_POLICY, PLATFORM_PROFILE, PLATFORM_PROFILES, aspm_is_off, aspm_is_unused, fastest_profile, pci_devices,
         profile_rank, usb_devices,
     },
     has_fair_server,
-    kernel::Config,
+    kernel::{Config, version},
     nic::NicSettings,
 };
 
@@ -408,6 +408,12 @@ pub const DEFINITIONS: &[Definition] = &[
                 let reason =
                     "no CPU is set apart for real-time work, and only such a quiet one gains: name some with --cpus";
                 return Err(WhyNot::NoEffect(reason.to_owned()));
+            }
+            let release = context.root.parsed("proc/sys/kernel/osrelease", version);
+            let without = release.and_then(|release| without_statistics(context.root, release)).unwrap_or_default();
+            if !context.is_named && context.freed.difference(&without).is_empty() {
+                let freed = context.freed.in_words();
+                return Err(WhyNot::NoEffect(format!("the kernel starts no update of memory statistics on {freed}")));
             }
             let is_good = |now: &str| value.is_none() && now.parse::<u64>().is_ok_and(|now| now >= 10);
             each_unless(context, vec!["proc/sys/vm/stat_interval".to_owned()], &wanted, is_good)

@@ -673,3 +673,35 @@ fn a_loaded_scheduler_and_its_server_are_found() {
     let changed: Vec<String> = plan[0].changes().map(|write| write.target.to_string()).collect();
     assert_eq!(changed, [0, 1].map(|cpu| format!("/{EXT}/cpu{cpu}/runtime")));
 }
+
+#[test]
+fn new_kernels_start_no_update_of_memory_statistics_on_isolated_cpus() {
+    let (_folder, root) = machine(&[
+        ("sys/devices/system/cpu/online", "0-3"),
+        ("sys/devices/system/cpu/isolated", "2"),
+        ("sys/devices/system/cpu/nohz_full", "(null)"),
+        ("sys/fs/cgroup/cpuset.cpus.isolated", "3"),
+        ("proc/sys/vm/stat_interval", "1"),
+    ]);
+    let judged = |release: &str, need: Need| {
+        put(&root, "proc/sys/kernel/osrelease", release);
+        let plan = tune::plan(&root, &need).unwrap();
+        let is_planned = plan.changes.iter().any(|setting| setting.id == "cpu.statistics");
+        (finding(&root, "cpu.statistics").state, is_planned)
+    };
+    let of_check = || Need::default();
+    assert_eq!(judged("6.4.0", of_check()), (FindingState::Warn, true));
+    assert_eq!(judged("6.7.0", of_check()), (FindingState::Warn, true), "partitions do not count before 6.8");
+    assert_eq!(judged("6.8.0", of_check()), (FindingState::Ok, false));
+    assert_eq!(judged("unknown", of_check()), (FindingState::Unknown, true));
+    let named = || Need { only: vec!["cpu.statistics"], ..Need::default() };
+    assert_eq!(judged("6.8.0", named()), (FindingState::Ok, true), "a setting that the user names changes");
+    let other = || Need { cpus: Some("1-2".parse().unwrap()), ..Need::default() };
+    assert_eq!(judged("6.8.0", other()), (FindingState::Ok, true), "CPU 1 is not isolated");
+    put(&root, "sys/fs/cgroup/cpuset.cpus.isolated", "\n");
+    assert_eq!(judged("6.5.0", of_check()), (FindingState::Ok, false));
+    put(&root, "sys/devices/system/cpu/isolated", "");
+    put(&root, "sys/devices/system/cpu/nohz_full", "2-3");
+    let tickless = || Need { cpus: Some("2-3".parse().unwrap()), ..Need::default() };
+    assert_eq!(judged("6.5.0", tickless()), (FindingState::NotApplicable, false));
+}
