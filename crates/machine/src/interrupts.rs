@@ -1,11 +1,14 @@
 //! Device interrupts per CPU.
 
+mod queues;
+
 use std::{
     collections::BTreeMap,
     thread,
     time::{Duration, Instant},
 };
 
+use self::queues::Queue;
 use crate::{CpuList, Root, Unreadable, kernel::version};
 
 /// Device interrupts that each CPU has served since boot, from `/proc/interrupts`.
@@ -192,7 +195,8 @@ pub(crate) struct DeviceInterrupt {
 pub(crate) enum Mover {
     /// Root, by the file.
     User,
-    /// Its driver manages it: it is that of a queue of a disk, and arrives only for I/O that these CPUs have started.
+    /// Its driver manages it: it is that of a queue of a disk or its controller, and arrives only for I/O that these CPUs have
+    /// started.
     Queue(CpuList),
     /// Nobody.
     Nobody,
@@ -233,39 +237,23 @@ pub(crate) fn effective_file(number: u32) -> String {
 /// Returns who can change the CPUs of an interrupt with these handlers.
 ///
 /// Only debugfs shows which interrupts a driver manages (`IRQD_AFFINITY_MANAGED`). Since Linux 6.13 the file has no right to be
-/// written then. Before, the name is a sign: NVMe disks, and virtio disks since Linux 4.11, have managed queues.
+/// written then. Before, the name is a sign.
 pub(crate) fn mover(root: &Root, number: u32, handlers: &str) -> Mover {
     let path = affinity_file(number);
     let release = version(&root.read("proc/sys/kernel/osrelease").unwrap_or_default());
     let is_fixed = root.is_fixed(&path);
     // Copies of a machine may have lost the rights.
-    let is_managed = match root.is_system() && release >= Some((6, 13)) {
-        true => is_fixed,
-        false => is_fixed || release.is_none_or(|release| release >= (4, 11)),
-    };
-    if is_managed
-        && is_queue_of_disk(handlers)
-        && let Some(cpus) = root.read(&path).and_then(|list| list.parse().ok())
-    {
-        return Mover::Queue(cpus);
+    let may_be_managed = is_fixed || !(root.is_system() && release >= Some((6, 13)));
+    let kind = if may_be_managed { queues::kind(root, number, handlers, release) } else { Queue::No };
+    match kind {
+        Queue::Managed if let Some(cpus) = root.read(&path).and_then(|list| list.parse().ok()) => Mover::Queue(cpus),
+        Queue::Pinned => Mover::Nobody,
+        Queue::Managed | Queue::No if is_fixed => Mover::Nobody,
+        Queue::Managed | Queue::No => Mover::User,
     }
-    if is_fixed { Mover::Nobody } else { Mover::User }
 }
 
-/// True for the queue of an NVMe disk (`nvme0q1`) or of a virtio disk (`virtio0-req.0`, `virtio0-request`). Queue 0 of NVMe is
-/// for administration. Queues that share an interrupt have several handlers, and are not managed.
-fn is_queue_of_disk(handler: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if let Some((disk, queue)) = handler.strip_prefix("nvme").and_then(|rest| rest.split_once('q')) {
-        return is_number(disk) && is_number(queue) && queue != "0";
-    }
-    let virtio = handler.strip_prefix("virtio").and_then(|rest| rest.split_once('-'));
-    virtio.is_some_and(|(device, queue)| {
-        is_number(device) && (queue == "request" || queue.strip_prefix("req.").is_some_and(is_number))
-    })
-}
-
-/// True if the queue of a disk is for these CPUs and others: then the kernel can direct it to the others
+/// True if the queue of a disk or its controller is for these CPUs and others: then the kernel can direct it to the others
 /// (`isolcpus=managed_irq`).
 pub(crate) fn has_shared_queue(root: &Root, cpus: &CpuList) -> bool {
     let devices = devices(root).unwrap_or_default();
@@ -431,18 +419,6 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(handlers(&line.split_whitespace().collect::<Vec<_>>()), expected, "{line}");
-        }
-    }
-
-    #[test]
-    fn queues_of_disks_are_known_by_their_names() {
-        for name in ["nvme0q1", "nvme10q128", "virtio2-req.0", "virtio0-request"] {
-            assert!(is_queue_of_disk(name), "{name}");
-        }
-        for name in
-            ["nvme0q0", "nvme0q0, nvme0q1", "nvmeq1", "virtio0-input.0", "virtio0-config", "virtio0-req.", "eth0", ""]
-        {
-            assert!(!is_queue_of_disk(name), "{name}");
         }
     }
 

@@ -162,7 +162,7 @@ fn with_remedies(context: &CheckContext, found: Finding, arriving: &[(u32, &Move
     let why = match queues.is_empty() {
         true => "An interrupt stops the thread on its CPU, and its softirq and thread run there as well.",
         false => {
-            "An interrupt stops the thread on its CPU, and its softirq and thread run there as well. The driver of a disk manages the interrupts of its queues: the kernel refuses to move them."
+            "An interrupt stops the thread on its CPU, and its softirq and thread run there as well. The driver of a disk or its controller manages the interrupts of its queues: the kernel refuses to move them."
         }
     };
     let found = found.because(why, remedies.join("\n"));

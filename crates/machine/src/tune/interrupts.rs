@@ -32,8 +32,8 @@ pub(super) fn affinity(context: &Context<'_>, value: Option<&str>) -> Result<Vec
             Mover::Queue(cpus) if cpus.difference(&context.freed).is_empty() => continue,
             // `check` goes by the CPUs at which it arrives, too.
             _ if !context.is_named && is_isolated && arrives_elsewhere(context, number) => continue,
-            Mover::Queue(_) => Refusal::Likely(handlers),
-            Mover::User | Mover::Nobody => Refusal::Possible,
+            Mover::Queue(_) | Mover::Nobody => Refusal::Likely(handlers),
+            Mover::User => Refusal::Possible,
         };
         writes.push(Write { refusal, ..file(path, from, to) });
     }

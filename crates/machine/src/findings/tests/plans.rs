@@ -422,3 +422,30 @@ fn interrupts_of_the_cpus_of_a_xen_guest_are_not_moved() {
     put(&root, "proc/interrupts", &format!("{heading}{line}"));
     assert_eq!(finding(&root, "irq.storm").state, FindingState::Ok);
 }
+
+#[test]
+fn queues_of_controllers_stay_and_their_other_interrupts_move() {
+    let (_folder, root) = with_interrupts(
+        "6.1.0",
+        "quiet",
+        &[
+            (30, "megasas0-msix0", "0-3", "2"),
+            (31, "megasas0-msix1", "1-2", "2"),
+            (32, "smartpqi", "3", "3"),
+            (33, "lpfc:0", "2", "2"),
+        ],
+    );
+    put(&root, "proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\n");
+    let plan = tune::plan(&root, &Need { cpus: Some("2-3".parse().unwrap()), ..Need::default() }).unwrap();
+    let setting = plan.changes.iter().find(|setting| setting.id == "irq.affinity").unwrap();
+    let moved: Vec<String> = setting.changes().map(|write| write.target.to_string()).collect();
+    assert_eq!(moved, ["/proc/irq/30/smp_affinity_list"]);
+    let note = "megasas0-msix1 and 1 more stay: their drivers probably manage these interrupts";
+    assert_eq!(setting.note.as_deref(), Some(note));
+    let remedy = finding(&root, "irq.affinity").remedy;
+    assert!(remedy.contains("tee /proc/irq/30/smp_affinity_list\n"), "{remedy}");
+    assert!(
+        remedy.contains("isolcpus=managed_irq,domain,2-3") && remedy.contains("cannot move interrupt 33"),
+        "{remedy}"
+    );
+}
