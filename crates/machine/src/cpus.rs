@@ -221,6 +221,15 @@ pub fn online_cpus(root: &Root) -> CpuList {
 /// The switch of turbo frequencies of the driver `intel_pstate`.
 pub(crate) const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
 
+/// The switch of turbo frequencies of all CPUs of other drivers.
+pub(crate) const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
+
+/// The switch of turbo frequencies of one CPU and those that share its frequency, since Linux 6.6 (`store_local_boost` in
+/// drivers/cpufreq/cpufreq.c). It can be changed only while that of all CPUs is on, which sets it.
+pub(crate) fn boost_file(cpu: u32) -> String {
+    format!("{CPU}/cpu{cpu}/cpufreq/boost")
+}
+
 /// Why the kernel limits a frequency, whatever its highest frequency is set to. `scaling_max_freq` then shows this limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ceiling {

@@ -534,8 +534,7 @@ fn all_are_nominal(context: &CheckContext, cpus: &CpuList) -> Result<bool, Strin
 fn turbo(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.turbo";
     // Each with the value that switches turbo off.
-    const FILES: [(&str, &str); 2] =
-        [("sys/devices/system/cpu/intel_pstate/no_turbo", "1"), ("sys/devices/system/cpu/cpufreq/boost", "0")];
+    const FILES: [(&str, &str); 2] = [(cpus::NO_TURBO, "1"), (cpus::BOOST, "0")];
     let turbo = match cpus::turbo(context.root) {
         Ok(turbo) => turbo,
         Err(why) => return unknown(ID, "flags of the processor not readable", without("proc/cpuinfo", why)),
@@ -567,6 +566,15 @@ fn turbo(context: &CheckContext) -> Finding {
         return finding;
     }
     let judged = context.realtime_cpus();
+    let boosted = match own_switches(context, &judged).filter(|_| path == cpus::BOOST && value == "1") {
+        Some(Ok(switches)) => switches.into_iter().filter_map(|(cpu, is_on)| is_on.then_some(cpu)).collect(),
+        Some(Err(read)) => return unknown(ID, "turbo frequencies not understood", read),
+        None => judged.clone(),
+    };
+    let read = match boosted.first().or(judged.first()).map(|cpu| cpus::boost_file(cpu)) {
+        Some(own) if path == cpus::BOOST && context.root.exists(&own) => format!("{read}, {}", context.evidence(&own)),
+        _ => read,
+    };
     let is_out_of_reach = match all_are_nominal(context, &judged) {
         Ok(is_nominal) => is_nominal,
         Err(read) if value != off => return unknown(ID, "frequency limits not readable", read),
@@ -574,19 +582,48 @@ fn turbo(context: &CheckContext) -> Finding {
     };
     match value.as_str() {
         value if value == off => ok(ID, "no turbo frequencies", read),
+        _ if boosted.is_empty() && !judged.is_empty() => {
+            ok(ID, format!("no turbo frequencies{}", context.on_realtime_cpus()), read)
+        }
         "0" | "1" if is_out_of_reach => {
             let limit = format!("{CPU}/cpu{}/cpufreq/scaling_max_freq", judged.first().unwrap_or(0));
             let title = format!("no turbo frequencies{}: limited to the nominal one", context.on_realtime_cpus());
             ok(ID, title, format!("{read}, {}", context.evidence(&limit)))
         }
-        "0" | "1" => warn(ID, "turbo frequencies are on", read)
-            .because(
-                "The frequency then depends on heat and on the work of other cores: a thread takes longer as soon as they are busy.",
-                format!("echo {off} | sudo tee /{path}"),
-            )
-            .until_boot(),
+        "0" | "1" => {
+            let has_own = path == cpus::BOOST && boosted.iter().all(|cpu| context.root.exists(&cpus::boost_file(cpu)));
+            let is_for_some = has_own && boosted != *context.online();
+            let (of_cpus, files) = match is_for_some {
+                true => {
+                    let paths: Vec<String> = boosted.iter().map(cpus::boost_file).collect();
+                    (format!(" for {}", boosted.in_words()), super::files(paths.iter().map(String::as_str)))
+                }
+                false => (String::new(), format!("/{path}")),
+            };
+            warn(ID, format!("turbo frequencies are on{of_cpus}"), read)
+                .because(
+                    "The frequency then depends on heat and on the work of other cores: a thread takes longer as soon as they are busy.",
+                    format!("echo {off} | sudo tee {files}"),
+                )
+                .until_boot()
+        }
         _ => unknown(ID, "turbo frequencies not understood", read),
     }
+}
+
+/// The own switches of turbo frequencies of these CPUs: true if on; the evidence of one that is not understood. `None` unless
+/// each CPU has one.
+fn own_switches(context: &CheckContext, judged: &CpuList) -> Option<Result<Vec<(u32, bool)>, String>> {
+    let files: Vec<(u32, String)> = judged.iter().map(|cpu| (cpu, cpus::boost_file(cpu))).collect();
+    if files.is_empty() || !files.iter().all(|(_, path)| context.root.exists(path)) {
+        return None;
+    }
+    let switch = |(cpu, path): &(u32, String)| match context.root.word(path).as_deref() {
+        Ok("0") => Ok((*cpu, false)),
+        Ok("1") => Ok((*cpu, true)),
+        _ => Err(context.evidence(path)),
+    };
+    Some(files.iter().map(switch).collect())
 }
 
 fn energy_preference(context: &CheckContext) -> Finding {

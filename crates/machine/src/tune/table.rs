@@ -40,8 +40,6 @@ const EXT_SERVERS: &str = "sys/kernel/debug/sched/ext_server/cpu#/runtime";
 /// The largest time for ordinary threads, ns in each second: the kernel keeps 5 % for other threads (the default of
 /// `sched_rt_runtime_us`), and a whole second would stop all real-time threads.
 const FAIR_NS_MAX: i64 = 950_000_000;
-const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
-const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
 
 const SWITCH: OldValue = OldValue::Number(0, 1);
 
@@ -263,19 +261,9 @@ pub const DEFINITIONS: &[Definition] = &[
         risk: "single threads run slower",
         source: CPUFREQ,
         is_on_request: true,
-        files: &[NO_TURBO, BOOST],
+        files: &[cpus::NO_TURBO, cpus::BOOST, "sys/devices/system/cpu/cpu#/cpufreq/boost"],
         expects: SWITCH,
-        find: |context, value| {
-            let is_on = switch(value, false)?;
-            if cpus::turbo(context.root) == Ok(Turbo::Lacking) {
-                return Err(WhyNot::Here("the CPU has no turbo frequencies".to_owned()));
-            }
-            let (path, to) = match context.root.exists(NO_TURBO) {
-                true => (NO_TURBO, !is_on),
-                false => (BOOST, is_on),
-            };
-            each(context, vec![path.to_owned()], if to { "1" } else { "0" })
-        },
+        find: turbo,
     },
     Definition {
         id: "cpu.idle_states",
@@ -702,6 +690,25 @@ pub const DEFINITIONS: &[Definition] = &[
         find: nic,
     },
 ];
+
+/// The switch of each CPU if only some of them change or have another value than the rest, else that of all CPUs.
+fn turbo(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    let is_on = switch(value, false)?;
+    if cpus::turbo(context.root) == Ok(Turbo::Lacking) {
+        return Err(WhyNot::Here("the CPU has no turbo frequencies".to_owned()));
+    }
+    let to = |is_set: bool| if is_set { "1" } else { "0" };
+    if context.root.exists(cpus::NO_TURBO) {
+        return each(context, vec![cpus::NO_TURBO.to_owned()], to(!is_on));
+    }
+    let own = policy_files(context, "boost");
+    let is_own = |path: &String| context.root.exists(path);
+    let has_own = !own.is_empty() && own.iter().all(is_own) && context.root.read(cpus::BOOST).as_deref() == Some("1");
+    let is_off = |path: &String| context.root.read(path).as_deref() != Some("1");
+    // Restoring the switch of all CPUs would turn those on that were off.
+    let own_only = has_own && (context.cpus != context.online || own.iter().any(is_off));
+    each(context, if own_only { own } else { vec![cpus::BOOST.to_owned()] }, to(is_on))
+}
 
 /// The fastest profile of this firmware, unless the present one is as fast.
 fn platform_profile(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {

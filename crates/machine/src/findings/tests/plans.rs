@@ -449,3 +449,34 @@ fn queues_of_controllers_stay_and_their_other_interrupts_move() {
         "{remedy}"
     );
 }
+
+#[test]
+fn turbo_can_be_off_for_some_cpus() {
+    const ALL: &str = "sys/devices/system/cpu/cpufreq/boost";
+    let own = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/boost");
+    let (_folder, root) = machine(&[(ALL, "1"), ("sys/devices/system/cpu/isolated", "1")]);
+    let judged = |cpus: Option<&str>, value: &str| {
+        let set = vec![format!("cpu.turbo={value}").parse().unwrap()];
+        let cpus = cpus.map(|cpus| cpus.parse().unwrap());
+        let plan = tune::plan(&root, &Need { cpus, set, only: vec!["cpu.turbo"], ..Need::default() }).unwrap();
+        let changes: Vec<String> =
+            plan.changes.iter().flat_map(|setting| setting.changes()).map(|write| write.target.to_string()).collect();
+        (finding(&root, "cpu.turbo").title, changes.join(" "))
+    };
+    let (of_all, of_one) = (format!("/{ALL}"), format!("/{}", own(1)));
+    let on = |cpus: &str| format!("turbo frequencies are on{cpus}");
+    assert_eq!(judged(Some("1"), "off"), (on(""), of_all.clone()), "no switch of its own");
+    [0, 1].iter().for_each(|cpu| put(&root, &own(*cpu), "1"));
+    assert_eq!(judged(Some("1"), "off"), (on(" for CPU 1"), of_one.clone()));
+    assert_eq!(judged(None, "off").1, of_all, "all alike");
+    assert_eq!(finding(&root, "cpu.turbo").remedy, format!("echo 0 | sudo tee {of_one}"));
+    put(&root, &own(1), "0");
+    let off = "no turbo frequencies on isolated CPU 1".to_owned();
+    assert_eq!(judged(Some("1"), "off"), (off.clone(), String::new()));
+    assert_eq!(judged(None, "off"), (off.clone(), format!("/{}", own(0))));
+    assert_eq!(judged(None, "on"), (off, of_one));
+    put(&root, &own(1), "x");
+    assert_eq!(finding(&root, "cpu.turbo").state, FindingState::Unknown);
+    put(&root, ALL, "0");
+    assert_eq!(finding(&root, "cpu.turbo").title, "no turbo frequencies");
+}
