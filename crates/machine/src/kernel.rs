@@ -322,14 +322,15 @@ impl Isolation {
         all.into_iter().filter(|(has, _)| !has).map(|(_, name)| name).collect()
     }
 
-    /// The arguments for these CPUs as a remedy: ``kernel arguments: `isolcpus=...` ``.
-    #[must_use]
-    pub fn remedy(self, cpus: &CpuList) -> String {
+    /// The chosen ones of the arguments for these CPUs as a remedy: ``kernel arguments: `isolcpus=...` ``.
+    pub(crate) fn remedy(self, cpus: &CpuList, is_chosen: impl Fn(&str) -> bool) -> String {
         // The others alone isolate no CPU.
         if !self.has_isolcpus {
             return "use a kernel built with CONFIG_CPU_ISOLATION=y: this one cannot isolate CPUs at boot".to_owned();
         }
-        format!("kernel arguments: `{}`", self.arguments(cpus))
+        let arguments = self.arguments(cpus);
+        let chosen: Vec<&str> = arguments.split(' ').filter(|argument| is_chosen(argument)).collect();
+        format!("kernel arguments: `{}`", chosen.join(" "))
     }
 }
 

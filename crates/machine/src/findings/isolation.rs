@@ -66,16 +66,20 @@ fn isolated(context: &CheckContext) -> Finding {
         Some("") => {
             // CPUs without a tick should be isolated as a whole: before 5.18, the kernel accepts only equal lists.
             let tickless = read_list(context.root, &format!("{CPU}/nohz_full")).unwrap_or_default();
-            // A list of all CPUs but that of the boot, such as `nohz_full=all`, does not choose CPUs for real-time work.
-            let leaves_some = context.online().len() <= 2
-                || !context.online().difference(&tickless).difference(&CpuList::from_iter([0])).is_empty();
+            // A list of all CPUs, such as `nohz_full=all`, does not choose CPUs for real-time work. The kernel leaves out the CPU
+            // of the boot then, so that the file has the same content as for a list of all others.
+            let without_first = || tickless.union(&CpuList::from_iter([0]));
+            let of_line =
+                context.boot_argument("nohz_full").and_then(|value| boot_arguments::cpus_of(context.root, value));
+            let asked = of_line.unwrap_or_else(without_first);
+            let leaves_some = context.online().len() <= 2 || !context.online().difference(&asked).is_empty();
             let cpus = match !tickless.is_empty() && leaves_some {
                 true => tickless,
                 false => CpuList::from_iter([context.last_cpu()]),
             };
             warn(ID, "no CPU is isolated", context.evidence(&path)).because(
                 "The scheduler may run any other thread on the CPU of a real-time thread, which adds kernel work and cold caches.",
-                context.isolation().remedy(&cpus),
+                context.isolation_remedy(&cpus, "isolcpus"),
             ).permanent()
         }
         Some(cpus) => {
@@ -110,7 +114,7 @@ fn useless_isolation(context: &CheckContext, id: &str, read: String) -> Option<F
         let last = CpuList::from_iter([context.last_cpu()]);
         let why = "The scheduler does not spread threads over isolated CPUs: each stays on the CPU where it began, and many share one while others idle.";
         warn(id, "all CPUs are isolated, so no CPU remains for other work", read)
-            .because(why, context.isolation().remedy(&last))
+            .because(why, context.isolation().remedy(&last, |_| true))
             .permanent()
     })
 }
@@ -219,7 +223,7 @@ fn tick(context: &CheckContext) -> Finding {
     found
         .because(
             "The tick takes some microseconds, 100 to 1000 times a second. It matters to a thread that computes or polls; one that sleeps between its deadlines loses little.",
-            context.isolation().remedy(context.isolated()),
+            context.isolation_remedy(context.isolated(), "nohz_full"),
         )
         .permanent()
 }
@@ -275,7 +279,7 @@ fn rcu_callbacks(context: &CheckContext) -> Finding {
     warn(ID, format!("callbacks of RCU run on {}", own.in_words()), read)
         .because(
             "The kernel frees memory and objects in softirqs on the CPU that released them, up to hundreds of microseconds at once.",
-            context.isolation().remedy(context.isolated()),
+            context.isolation_remedy(context.isolated(), "rcu_nocbs"),
         )
         .permanent()
 }
@@ -347,7 +351,7 @@ fn statistics(context: &CheckContext) -> Finding {
             read_list(context.root, path).is_ok_and(|cpus| !cpus.intersection(context.isolated()).is_empty())
         };
         let read = files.into_iter().filter(names_some).map(|path| context.evidence(path)).collect::<Vec<_>>();
-        return ok(ID, title, format!("Linux {kernel}, {}", read.join(", ")));
+        return ok(ID, title, format!("{}, Linux {kernel}", read.join(", ")));
     }
     let read = context.evidence(PATH);
     match context.root.number::<u64>(PATH) {

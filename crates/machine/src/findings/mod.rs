@@ -281,11 +281,21 @@ impl<'a> CheckContext<'a> {
         if others.is_empty() { self.online().clone() } else { others }
     }
 
-    /// The same after the next boot.
+    /// The CPUs for other work after the next boot, as `tune` prints them.
     fn housekeeping_at_boot(&self) -> CpuList {
-        let others = self.housekeeping();
-        let offline = boot_arguments::online_at_boot(self.root).difference(self.online());
-        others.union(&offline.difference(self.isolated()))
+        self.lacks_cpus.set(self.online().is_empty());
+        boot_arguments::others_at_boot(self.root, self.isolated()).unwrap_or_else(|| self.online().clone())
+    }
+
+    /// The remedy with the arguments that isolate these CPUs and are missing, as `tune` prints them, and `needed`: the command
+    /// line can have this one without effect.
+    fn isolation_remedy(&self, cpus: &CpuList, needed: &str) -> String {
+        let line = self.machine.cmdline.as_deref().unwrap_or_default();
+        let others = boot_arguments::others_at_boot(self.root, cpus).unwrap_or_default();
+        let missing = boot_arguments::missing_isolation(self.root, line, cpus, &others);
+        self.isolation().remedy(cpus, |argument| {
+            boot_arguments::name(argument) == needed || missing.iter().any(|missing| missing == argument)
+        })
     }
 
     /// The finding if the kernel's command line cannot be read.

@@ -57,7 +57,7 @@ fn cpus_without_a_tick_are_isolated_as_a_whole() {
     ];
     let (_folder, root) = machine(&files);
     put(&root, "sys/devices/system/cpu/online", "0-3");
-    assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=1 nohz_full=1 rcu_nocbs=1`");
+    assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=1`");
     put(&root, &tickless, "\n");
     assert_eq!(finding(&root, "cpu.isolated").remedy, "kernel arguments: `isolcpus=3 nohz_full=3 rcu_nocbs=3`");
     put(&root, "boot/config-5.4.0", "CONFIG_RCU_NOCB_CPU=y\n");
@@ -66,6 +66,52 @@ fn cpus_without_a_tick_are_isolated_as_a_whole() {
         remedy.starts_with("use a kernel built with CONFIG_CPU_ISOLATION=y"),
         "rcu_nocbs isolates no CPU: {remedy}"
     );
+}
+
+/// `nohz_full=all` chooses no CPUs: the kernel only leaves out the CPU of the boot.
+#[test]
+fn a_list_of_all_cpus_but_one_is_a_choice() {
+    let remedy = |cmdline: &str| {
+        let (_folder, root) = machine(&[
+            ("sys/devices/system/cpu/isolated", "\n"),
+            ("sys/devices/system/cpu/nohz_full", "1-3"),
+            ("proc/sys/kernel/osrelease", "6.12.0"),
+            ("proc/cmdline", cmdline),
+        ]);
+        put(&root, "sys/devices/system/cpu/online", "0-3");
+        finding(&root, "cpu.isolated").remedy
+    };
+    let with_flags = |cpus: &str| format!("kernel arguments: `isolcpus=managed_irq,domain,{cpus}`");
+    assert_eq!(remedy("nohz_full=1-3"), with_flags("1-3"));
+    assert_eq!([remedy("nohz_full=all"), remedy("nohz_full=0-3")], [with_flags("3"), with_flags("3")]);
+    assert!(remedy("quiet").contains("isolcpus=managed_irq,domain,3"), "{}", remedy("quiet"));
+}
+
+#[test]
+fn check_advises_the_arguments_that_tune_prints() {
+    for (cmdline, tickless) in [
+        ("isolcpus=2-3", "(null)"),
+        ("isolcpus=managed_irq,domain,2-3 nohz_full=2", "2"),
+        ("isolcpus=2-3 rcu_nocbs=2-3 nohz_full=0", "(null)"),
+        ("isolcpus=nohz,domain,2-3", "2-3"),
+        ("isolcpus=2-3 irqaffinity=0-2", "(null)"),
+    ] {
+        let (_folder, root) = machine(&[
+            ("sys/devices/system/cpu/online", "0-3"),
+            ("sys/devices/system/cpu/present", "0-5"),
+            ("sys/devices/system/cpu/isolated", "2-3"),
+            ("sys/devices/system/cpu/nohz_full", tickless),
+            ("proc/irq/default_smp_affinity", "f"),
+            ("proc/sys/kernel/osrelease", "6.12.0"),
+            ("proc/cmdline", cmdline),
+        ]);
+        let printed = tune::boot(&root, &"2-3".parse().unwrap()).unwrap().arguments;
+        for id in ["cpu.rcu_callbacks", "irq.default_affinity", "cpu.tick"] {
+            let remedy = finding(&root, id).remedy;
+            let advised = remedy.split('`').nth(1).unwrap_or_default();
+            assert!(advised.split_whitespace().all(|word| printed.contains(word)), "{id}: {advised}, not in {printed}");
+        }
+    }
 }
 
 #[test]
