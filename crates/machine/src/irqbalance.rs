@@ -1,11 +1,13 @@
 //! The daemon irqbalance, which moves interrupts between CPUs.
 
-use crate::{CpuList, Root, cpus, facts, init::Init, tasks};
+use crate::{CpuList, Root, boot_arguments, cpus, facts, init::Init, tasks};
 
 /// The name of its service.
 pub(crate) const SERVICE: &str = "irqbalance";
 /// Files with its environment: of Fedora and its relatives, of services of OpenRC, of Debian and its relatives.
 const FILES: [&str; 3] = ["etc/sysconfig/irqbalance", "etc/conf.d/irqbalance", "etc/default/irqbalance"];
+/// Files of systemd that can set its environment, too; the files above replace it (`Environment=` in systemd.exec(5)).
+const DROP_INS: &str = "etc/systemd/system/irqbalance.service.d";
 /// The variables of the CPUs that it leaves alone, as a list or as a mask. The list has precedence. Source: irqbalance(1),
 /// `setup_banned_cpus` in its cputree.c.
 const BANNED_LIST: &str = "IRQBALANCE_BANNED_CPULIST";
@@ -27,7 +29,7 @@ pub(crate) fn file(root: &Root) -> &'static str {
 }
 
 pub(crate) fn is_file(path: &str) -> bool {
-    FILES.contains(&path)
+    FILES.contains(&path) || path.starts_with(DROP_INS)
 }
 
 /// True for a line of such a file that [`banned`] reads.
@@ -43,8 +45,11 @@ pub(crate) fn line(cpus: &CpuList) -> String {
 /// The CPUs that irqbalance leaves alone: those of its file, or else the isolated CPUs and those without a tick. `None` if
 /// the value in the file is not understood.
 pub(crate) fn banned(root: &Root) -> Option<CpuList> {
-    let text = root.read(file(root)).unwrap_or_default();
-    let value = |name: &str| text.lines().filter_map(|line| assigned(line, name)).next_back();
+    let drop_ins = root.list(DROP_INS).into_iter().filter(|name| name.ends_with(".conf"));
+    let drop_ins = drop_ins.filter_map(|name| root.read(&format!("{DROP_INS}/{name}")));
+    let text: Vec<String> = drop_ins.chain(root.read(file(root))).collect();
+    let value =
+        |name: &str| text.iter().flat_map(|text| text.lines()).filter_map(|line| assigned(line, name)).next_back();
     let is_set = |value: &&str| !value.is_empty();
     match (value(BANNED_LIST).filter(is_set), value(BANNED_MASK).filter(is_set)) {
         (Some(list), _) => list.parse().ok(),
@@ -53,8 +58,16 @@ pub(crate) fn banned(root: &Root) -> Option<CpuList> {
     }
 }
 
-/// The value of a variable that a line assigns, without quotes.
+/// The value of a variable that a line assigns, without quotes: `NAME=value`, `export NAME=value` of a shell, or
+/// `Environment=NAME=value OTHER=value` of systemd.
 fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let value = line.trim().strip_prefix(name)?.strip_prefix('=')?.trim();
-    Some(value.trim_matches(['"', '\'']).trim())
+    const QUOTES: [char; 2] = ['"', '\''];
+    let line = line.trim();
+    let of = |text: &'a str| Some(text.strip_prefix(name)?.strip_prefix('=')?.trim().trim_matches(QUOTES).trim());
+    match line.strip_prefix("Environment=") {
+        Some(words) => {
+            boot_arguments::words(words).into_iter().filter_map(|word| of(word.trim_matches(QUOTES))).next_back()
+        }
+        None => of(line.strip_prefix("export ").map_or(line, str::trim)),
+    }
 }

@@ -51,13 +51,9 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn irq_balance(context: &CheckContext) -> Finding {
     const ID: &str = "irq.balance";
-    let is_banned = |isolated: &CpuList| {
-        let banned = irqbalance::banned(context.root);
-        banned.is_some_and(|banned| isolated.difference(&banned).is_empty())
-    };
     match irqbalance::process(context.root) {
-        Some(pid) if !context.isolated().is_empty() && is_banned(context.isolated()) => {
-            let title = format!("irqbalance runs, and leaves {} alone", context.isolated().in_words());
+        Some(pid) if let Some(banned) = left_alone(context) => {
+            let title = format!("irqbalance runs, and leaves {} alone", banned.in_words());
             ok(ID, title, evidence(&format!("proc/{pid}/comm"), "irqbalance"))
         }
         Some(pid) => warn(ID, "irqbalance runs", evidence(&format!("proc/{pid}/comm"), "irqbalance"))
@@ -75,6 +71,14 @@ fn irq_balance(context: &CheckContext) -> Finding {
         }
         None => unknown(ID, "the processes of other users are not visible", context.evidence("proc/1/comm")),
     }
+}
+
+/// The CPUs that irqbalance leaves alone: the isolated ones, or without isolated ones those that its settings name. `None` if
+/// there are none, or if it uses isolated ones.
+fn left_alone(context: &CheckContext) -> Option<CpuList> {
+    let banned = irqbalance::banned(context.root)?.intersection(context.online());
+    let wanted = if context.isolated().is_empty() { &banned } else { context.isolated() };
+    (!wanted.is_empty() && wanted.intersection(context.online()).difference(&banned).is_empty()).then(|| wanted.clone())
 }
 
 fn interrupts_unread(context: &CheckContext, id: &str) -> Finding {

@@ -238,6 +238,23 @@ fn the_line_for_irqbalance_keeps_the_cpus_that_it_leaves_alone() {
     }
     put(&root, FILE, "IRQBALANCE_BANNED_CPULIST=$OTHERS\n");
     assert!(line().contains("make sure that the CPUs that /etc/default/irqbalance bans contain 3"), "{}", line());
+    // What tune advises satisfies check.
+    for (file, text) in [
+        (FILE, "IRQBALANCE_BANNED_CPULIST=3\n"),
+        (FILE, "export IRQBALANCE_BANNED_CPUS=8\n"),
+        (
+            "etc/systemd/system/irqbalance.service.d/own.conf",
+            "[Service]\nEnvironment=A=b \"IRQBALANCE_BANNED_CPULIST=3\"\n",
+        ),
+    ] {
+        put(&root, file, text);
+        let found = finding(&root, "irq.balance");
+        let (title, state) = ("irqbalance runs, and leaves CPU 3 alone".to_owned(), FindingState::Ok);
+        assert_eq!((line(), found.state, found.title), (String::new(), state, title), "{text}");
+        fs::remove_file(root.path(file)).unwrap();
+    }
+    put(&root, FILE, "IRQBALANCE_BANNED_CPULIST=7\n");
+    assert_eq!(finding(&root, "irq.balance").state, FindingState::Warn, "there is no such CPU");
     // While nothing is set, it leaves isolated CPUs and those without a tick alone.
     fs::remove_file(root.path(FILE)).unwrap();
     assert_eq!(finding(&root, "irq.balance").state, FindingState::Warn);
