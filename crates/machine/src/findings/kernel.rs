@@ -108,28 +108,16 @@ fn preempt(context: &CheckContext) -> Finding {
 /// The command that installs a real-time kernel on this distribution, if it has a package that this machine boots.
 fn real_time_kernel(context: &CheckContext) -> String {
     const FROM_SOURCE: &str = "install a kernel built with CONFIG_PREEMPT_RT=y (mainline since Linux 6.12)";
-    let Machine { os, arch, kernel, .. } = context.machine;
-    let (os, kernel) = (os.as_deref().unwrap_or_default(), kernel.as_deref());
+    let kernel = context.machine.kernel.as_deref();
     if kernel.is_some_and(|kernel| kernel.contains("tegra")) {
         return "install the real-time kernel of NVIDIA for this board: see Real-Time Kernel in the developer guide of Jetson Linux"
             .to_owned();
     }
-    // The firmware of a Raspberry Pi boots its own image, whatever is installed, and so do the boot loaders of other boards.
-    let is_pi = context.machine.model.as_deref().is_some_and(|model| model.contains("Raspberry Pi"))
-        || kernel.is_some_and(|kernel| kernel.contains("rpi"));
-    let is_of_distribution =
-        |kernel: &str| ["-arm64", "-generic", "-lowlatency"].iter().any(|end| kernel.ends_with(end));
-    let packages = match arch.as_deref() {
-        // A container has the files of another distribution than its host.
-        _ if is_pi || context.in_container() => None,
-        Some("x86_64") => Some("amd64"),
-        Some("aarch64") if kernel.is_none_or(is_of_distribution) => Some("arm64"),
-        _ => None,
-    };
-    let command = match packages {
-        Some(arch) if os.starts_with("Debian") => format!("sudo apt install linux-image-rt-{arch}"),
-        Some(_) if has_ubuntu_pro_kernel(os) => "sudo pro enable realtime-kernel".to_owned(),
-        _ => return FROM_SOURCE.to_owned(),
+    // A container has the files of another distribution than its host.
+    let package = if context.in_container() { None } else { real_time_package(context.machine) };
+    let Some(command) = package else {
+        let of_proxmox = kernel.is_some_and(|kernel| kernel.ends_with("-pve"));
+        return if of_proxmox { format!("{FROM_SOURCE}; that of Debian has no ZFS") } else { FROM_SOURCE.to_owned() };
     };
     let is_installed = |release: &str| {
         ["boot/config-", "boot/vmlinuz-", "lib/modules/", "usr/lib/modules/"]
@@ -144,10 +132,52 @@ fn real_time_kernel(context: &CheckContext) -> String {
     }
 }
 
-/// True for the releases of Ubuntu that have a real-time kernel in Ubuntu Pro: long-term ones since 22.04.
-fn has_ubuntu_pro_kernel(os: &str) -> bool {
-    let Some(release) = os.strip_prefix("Ubuntu ").filter(|release| release.ends_with(" LTS")) else { return false };
-    version(release) >= Some((22, 4))
+/// The command that installs the real-time kernel of the distribution, which this machine boots: by the lists of packages of
+/// Debian 11 to 13, Arch Linux (extra) and Raspberry Pi OS, and the documents of Ubuntu Pro and of RHEL for Real Time.
+fn real_time_package(machine: &Machine) -> Option<String> {
+    let os = machine.os.as_deref().unwrap_or_default();
+    let kernel = machine.kernel.as_deref();
+    let ends_with = |ends: &[&str]| kernel.is_some_and(|kernel| ends.iter().any(|end| kernel.ends_with(end)));
+    let pro = release_of_ubuntu_pro(os);
+    // The firmware of a Raspberry Pi boots its own image, whatever is installed, and so do the boot loaders of other boards.
+    let is_pi = machine.model.as_deref().is_some_and(|model| model.contains("Raspberry Pi"))
+        || kernel.is_some_and(|kernel| kernel.contains("rpi"));
+    if is_pi {
+        let is_of_pi_os = kernel.is_some_and(|kernel| kernel.contains("+rpt-rpi") && version(kernel) >= Some((6, 12)));
+        let is_64 = machine.arch.as_deref() == Some("aarch64");
+        return match is_64 {
+            true if is_of_pi_os => Some(
+                "sudo apt install linux-image-rpi-v8-rt, and add kernel=kernel8_rt.img to /boot/firmware/config.txt"
+                    .to_owned(),
+            ),
+            true if pro >= Some((24, 4)) => Some("sudo pro enable realtime-kernel --variant=raspi".to_owned()),
+            _ => None,
+        };
+    }
+    let release =
+        os.strip_prefix("Debian GNU/Linux ").and_then(|release| release.split(' ').next()?.parse::<u32>().ok());
+    let of_debian = |suffix: &str| Some(format!("sudo apt install linux-image-rt-{suffix}"));
+    match machine.arch.as_deref()? {
+        "x86_64" if ends_with(&["-pve"]) => None,
+        "x86_64" if os.starts_with("Debian") => of_debian("amd64"),
+        "x86_64" if os == "Arch Linux" => Some("sudo pacman -S linux-rt, and start it by your boot loader".to_owned()),
+        "x86_64" if ["9", "10"].iter().any(|major| os.starts_with(&format!("Red Hat Enterprise Linux {major}."))) => {
+            Some("sudo dnf install kernel-rt, from the repository of RHEL for Real Time".to_owned())
+        }
+        "aarch64" if !(kernel.is_none() || ends_with(&["-arm64", "-generic", "-lowlatency"])) => None,
+        "aarch64" if os.starts_with("Debian") => of_debian("arm64"),
+        "armv7l" if release.is_some() && ends_with(&["-armmp", "-armmp-lpae"]) => of_debian("armmp"),
+        // Debian 13 has no kernel for it.
+        "i686" if matches!(release, Some(..=12)) && ends_with(&["-686-pae"]) => of_debian("686-pae"),
+        "x86_64" | "aarch64" if pro.is_some() => Some("sudo pro enable realtime-kernel".to_owned()),
+        _ => None,
+    }
+}
+
+/// The release of Ubuntu if it has a real-time kernel in Ubuntu Pro: long-term ones since 22.04.
+fn release_of_ubuntu_pro(os: &str) -> Option<(u32, u32)> {
+    let release = os.strip_prefix("Ubuntu ").filter(|release| release.ends_with(" LTS"))?;
+    version(release).filter(|release| *release >= (22, 4))
 }
 
 fn rt_throttling(context: &CheckContext) -> Finding {

@@ -286,9 +286,34 @@ fn the_command_for_a_real_time_kernel_is_one_of_this_machine() {
         ("Ubuntu 24.04.3 LTS", "aarch64", "6.1.75-rockchip", source),
         ("Debian GNU/Linux 13 (trixie)", "aarch64", "6.12.57+deb13-arm64", "sudo apt install linux-image-rt-arm64"),
         ("Debian GNU/Linux 12 (bookworm)", "aarch64", "6.6.58-ti-arm64-r15", source),
+        ("Debian GNU/Linux 13 (trixie)", "armv7l", "6.12.57+deb13-armmp-lpae", "sudo apt install linux-image-rt-armmp"),
+        ("Debian GNU/Linux 12 (bookworm)", "i686", "6.1.0-40-686-pae", "sudo apt install linux-image-rt-686-pae"),
+        ("Debian GNU/Linux 13 (trixie)", "i686", "6.1.0-40-686-pae", source),
+        ("Debian GNU/Linux 12 (bookworm)", "x86_64", "6.8.12-4-pve", &*format!("{source}; that of Debian has no ZFS")),
+        ("Arch Linux", "x86_64", "6.17.1-arch1-1", "sudo pacman -S linux-rt, and start it by your boot loader"),
+        ("Arch Linux ARM", "aarch64", "6.17.1-arch1-1", source),
+        (
+            "Red Hat Enterprise Linux 9.4 (Plow)",
+            "x86_64",
+            "5.14.0-427.el9.x86_64",
+            "sudo dnf install kernel-rt, from the repository of RHEL for Real Time",
+        ),
+        (
+            "Debian GNU/Linux 13 (trixie)",
+            "aarch64",
+            "6.12.47+rpt-rpi-2712",
+            "sudo apt install linux-image-rpi-v8-rt, and add kernel=kernel8_rt.img to /boot/firmware/config.txt",
+        ),
+        ("Debian GNU/Linux 12 (bookworm)", "aarch64", "6.6.51+rpt-rpi-v8", source),
+        ("Debian GNU/Linux 13 (trixie)", "armv7l", "6.12.47+rpt-rpi-v7", source),
     ] {
         assert_eq!(remedy(os, arch, release), expected, "{os} {release}");
     }
+    put(&root, "proc/device-tree/model", "Raspberry Pi 5 Model B Rev 1.0");
+    let of_pi = remedy("Ubuntu 24.04.3 LTS", "aarch64", "6.8.0-1013-raspi");
+    assert_eq!(of_pi, "sudo pro enable realtime-kernel --variant=raspi");
+    assert_eq!(remedy("Ubuntu 22.04.5 LTS", "aarch64", "5.15.0-1061-raspi"), source);
+    fs::remove_file(root.path("proc/device-tree/model")).unwrap();
     for os in ["Ubuntu 22.04.5 LTS", "Ubuntu 18.04.6 LTS"] {
         assert!(remedy(os, "aarch64", "5.15.148-tegra").contains("of NVIDIA for this board"), "{os}");
     }
