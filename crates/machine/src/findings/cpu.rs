@@ -497,6 +497,8 @@ fn frequency_limit(context: &CheckContext) -> Finding {
         Ok(is_nominal) => is_nominal,
         Err(read) => return unknown(ID, "nominal frequency not readable", read),
     };
+    let of_base = |cpu: u32| cpus::is_nominal_limit(context.root, cpu) == Ok(true);
+    let others: Vec<&(u32, u64, u64)> = limited.iter().copied().filter(|(cpu, ..)| !of_base(*cpu)).collect();
     if is_nominal {
         let title = format!(
             "{} limited to the nominal frequency, {} of {} MHz: no turbo",
@@ -506,8 +508,18 @@ fn frequency_limit(context: &CheckContext) -> Finding {
         );
         return ok(ID, title, format!("{read}, {}", context.evidence(&file(first, "base_frequency"))));
     }
+    // As for `tune`, those at the nominal frequency stay there.
+    let cpus: CpuList = others.iter().map(|(cpu, ..)| *cpu).collect();
+    let (max, able) = others.first().map_or((max, able), |(_, max, able)| (*max, *able));
+    let read = others.first().map_or(read, |(cpu, ..)| {
+        format!(
+            "{}, {}",
+            context.evidence(&file(*cpu, "scaling_max_freq")),
+            context.evidence(&file(*cpu, "cpuinfo_max_freq"))
+        )
+    });
     let remedies =
-        limited.iter().map(|(cpu, _, able)| format!("echo {able} | sudo tee /{}", file(*cpu, "scaling_max_freq")));
+        others.iter().map(|(cpu, _, able)| format!("echo {able} | sudo tee /{}", file(*cpu, "scaling_max_freq")));
     warn(ID, format!("{} limited to {} of {} MHz", cpus.in_words(), mhz(max), mhz(able)), read)
         .because(
             "Everything on the CPU takes longer. A limit can be meant: a board stays cooler, and its frequency constant.",

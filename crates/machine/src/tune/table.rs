@@ -724,16 +724,26 @@ fn platform_profile(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Wr
     each(context, paths, wanted)
 }
 
-/// A limit at the nominal frequency keeps the CPUs off turbo, and is only lifted on request.
+/// A limit at the nominal frequency keeps a CPU off turbo, and is only lifted on request.
 fn highest_frequency(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     let writes = frequencies(context, value.unwrap_or("max"), &["scaling_max_freq"])?;
-    let is_nominal = |cpu| cpus::is_nominal_limit(context.root, cpu) == Ok(true);
-    if !context.is_named && !context.cpus.is_empty() && context.cpus.iter().all(is_nominal) {
+    if context.is_named {
+        return Ok(writes);
+    }
+    let nominal: Vec<String> = context
+        .cpus
+        .iter()
+        .filter(|&cpu| cpus::is_nominal_limit(context.root, cpu) == Ok(true))
+        .map(|cpu| Target::File(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_max_freq")).to_string())
+        .collect();
+    let is_nominal = |write: &Write| nominal.contains(&write.target.to_string());
+    let has_others = writes.iter().any(|write| write.from != write.to && !is_nominal(write));
+    if writes.iter().any(is_nominal) && !has_others {
         return Err(WhyNot::NoEffect(
             "the limit is the nominal frequency: without turbo, there is no higher one".to_owned(),
         ));
     }
-    Ok(writes)
+    Ok(writes.into_iter().filter(|write| !is_nominal(write)).collect())
 }
 
 /// The mode of all sizes, and those of the sizes that do not inherit it and have huge pages for more programs.

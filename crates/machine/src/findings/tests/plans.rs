@@ -480,3 +480,34 @@ fn turbo_can_be_off_for_some_cpus() {
     put(&root, ALL, "0");
     assert_eq!(finding(&root, "cpu.turbo").title, "no turbo frequencies");
 }
+
+#[test]
+fn a_nominal_limit_of_some_cpus_is_not_lifted() {
+    let file = |cpu: u32, name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
+    let (_folder, root) = machine(&[]);
+    let judged = |limits: [&str; 2]| {
+        for (cpu, limit) in (0..).zip(limits) {
+            for (name, khz) in [
+                ("base_frequency", "2000000"),
+                ("cpuinfo_min_freq", "800000"),
+                ("cpuinfo_max_freq", "3000000"),
+                ("scaling_max_freq", limit),
+            ] {
+                put(&root, &file(cpu, name), khz);
+            }
+        }
+        let plan = tune::plan(&root, &Need::default()).unwrap();
+        let setting = plan.changes.iter().find(|setting| setting.id == "cpu.max_freq");
+        let changes: Vec<String> =
+            setting.into_iter().flat_map(|setting| setting.changes()).map(|write| write.target.to_string()).collect();
+        let remedy = finding(&root, "cpu.frequency_limit").remedy;
+        let advised: Vec<String> =
+            remedy.lines().filter_map(|line| Some(line.split_once("tee ")?.1.to_owned())).collect();
+        assert_eq!(changes, advised, "{limits:?}");
+        changes.join(" ")
+    };
+    assert_eq!(judged(["2000000", "3000000"]), "");
+    assert_eq!(judged(["2000000", "2000000"]), "");
+    assert_eq!(judged(["2000000", "1500000"]), format!("/{}", file(1, "scaling_max_freq")));
+    assert_eq!(judged(["1500000", "3000000"]), format!("/{}", file(0, "scaling_max_freq")));
+}
