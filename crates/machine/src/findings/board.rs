@@ -194,7 +194,7 @@ fn firmware_lines(context: &CheckContext) -> Finding {
     }
     let path = firmware::file(root).unwrap_or(firmware::FILES[0]);
     let lines = match root.parsed_or_empty(path, |text| is_printable(text).then(|| text.to_owned())) {
-        Ok(text) => firmware::known_lines(&text),
+        Ok(text) => firmware::known_lines(context.root, &text),
         Err(why) => return unknown(ID, "configuration of the firmware not readable", without(path, why)),
     };
     let with = |wanted: Option<bool>| {

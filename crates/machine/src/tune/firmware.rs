@@ -128,19 +128,36 @@ pub(crate) fn file(root: &Root) -> Option<&'static str> {
     FILES.into_iter().find(|path| root.exists(path))
 }
 
-/// The lines of `config.txt` that punctual knows and that apply to each board: those before the first section, or in
-/// sections `[all]`. Of several frequencies or `audio`, the last one counts.
-pub(crate) fn known_lines(text: &str) -> Vec<Line> {
-    let mut is_for_all = true;
-    let (mut overlays, mut sound_is_off, mut turbo, mut mhz) = (Vec::new(), false, false, None);
-    for line in text.lines().map(str::trim) {
-        if let Some(section) = line.strip_prefix('[') {
-            is_for_all = section.trim_end_matches(']') == "all";
+/// The lines of `config.txt` that apply to this board. Filters of different kinds add up until `[all]`, and one for models
+/// replaces another (conditional filters in the documentation). Those for displays, pins and serial numbers are not known to
+/// apply.
+fn applying<'a>(root: &Root, text: &'a str) -> impl Iterator<Item = &'a str> {
+    let model = root.read("proc/device-tree/model").unwrap_or_default();
+    let (mut is_model, mut is_other) = (true, true);
+    text.lines().map(str::trim).filter(move |line| {
+        let Some(section) = line.strip_prefix('[').map(|section| section.trim_end_matches(']')) else {
+            return is_model && is_other;
+        };
+        match section {
+            "all" => (is_model, is_other) = (true, true),
+            "none" => is_model = false,
+            _ => match is_for(section, &model) {
+                Some(applies) => is_model = applies,
+                None => is_other = false,
+            },
         }
-        let Some((key, value)) = line.split_once('=').filter(|_| is_for_all) else { continue };
+        false
+    })
+}
+
+/// The lines of `config.txt` that punctual knows and that apply to this board. Of several frequencies or `audio`, the last one
+/// counts.
+pub(crate) fn known_lines(root: &Root, text: &str) -> Vec<Line> {
+    let (mut overlays, mut sound_is_off, mut turbo, mut mhz) = (Vec::new(), false, false, None);
+    for (key, value) in applying(root, text).filter_map(|line| line.split_once('=')) {
         match (key.trim(), value.trim()) {
-            ("dtoverlay", "disable-wifi" | "pi3-disable-wifi") => overlays.push(Line::NoWifi),
-            ("dtoverlay", "disable-bt" | "pi3-disable-bt") => overlays.push(Line::NoBluetooth),
+            ("dtoverlay", "disable-wifi" | "disable-wifi-pi5" | "pi3-disable-wifi") => overlays.push(Line::NoWifi),
+            ("dtoverlay", "disable-bt" | "disable-bt-pi5" | "pi3-disable-bt") => overlays.push(Line::NoBluetooth),
             ("dtparam", parameters) => {
                 let mut audio = parameters.split(',').filter_map(|parameter| parameter.trim().strip_prefix("audio="));
                 sound_is_off = audio.next_back().map_or(sound_is_off, |value| value == "off");
@@ -158,25 +175,16 @@ pub(crate) fn known_lines(text: &str) -> Vec<Line> {
 
 /// The last value of an option of `config.txt` that applies to this board; `None` without one, or if it is empty.
 pub(crate) fn option(root: &Root, text: &str, name: &str) -> Option<String> {
-    let model = root.read("proc/device-tree/model").unwrap_or_default();
-    let mut applies = true;
-    let values = text.lines().map(str::trim).filter_map(|line| {
-        if let Some(section) = line.strip_prefix('[') {
-            applies = is_for(section.trim_end_matches(']'), &model);
-        }
-        line.strip_prefix(name)?.strip_prefix('=').filter(|_| applies)
-    });
+    let values = applying(root, text).filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     values.last().map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
-/// True for a section of `config.txt` for all boards, or for this model (conditional filters in the documentation). Sections
-/// for displays, pins and serial numbers are not known to apply.
-fn is_for(section: &str, model: &str) -> bool {
+/// True if a section of `config.txt` is for this model; `None` for a section that is not for models.
+fn is_for(section: &str, model: &str) -> Option<bool> {
     let rest = model.strip_prefix("Raspberry Pi ").unwrap_or_default();
     let rest = rest.strip_prefix("Model ").map_or(rest, |_| "1");
     let is = |starts: &[&str]| starts.iter().any(|start| rest.starts_with(start));
-    match section {
-        "all" => true,
+    Some(match section {
         "pi0" => is(&["Zero"]),
         "pi0w" => is(&["Zero W"]),
         "pi02" => is(&["Zero 2"]),
@@ -191,8 +199,8 @@ fn is_for(section: &str, model: &str) -> bool {
         "pi5" => is(&["5 ", "500", "Compute Module 5"]),
         "pi500" => is(&["500"]),
         "cm5" => is(&["Compute Module 5"]),
-        _ => false,
-    }
+        _ => return None,
+    })
 }
 
 /// True for a section of `config.txt`, for a line that [`known_lines`] reads, and for the name of the file of arguments.
@@ -218,7 +226,7 @@ pub fn firmware(root: &Root, plan: &Plan) -> Option<Firmware> {
         return None;
     }
     let path = file(root);
-    let present = path.and_then(|path| root.read(path)).map(|text| known_lines(&text)).unwrap_or_default();
+    let present = path.and_then(|path| root.read(path)).map(|text| known_lines(root, &text)).unwrap_or_default();
     let mut lines = advised(root, plan);
     lines.retain(|line| !present.contains(line));
     let lines: Vec<AdvisedLine> = lines.into_iter().map(Line::advised).collect();
@@ -323,19 +331,23 @@ mod tests {
                 "pi0", "pi0w", "pi02", "pi1", "pi2", "pi3", "pi3+", "pi4", "pi400", "cm4", "cm4s", "pi5", "pi500",
                 "cm5",
             ];
-            let mut found: Vec<&str> = all.into_iter().filter(|section| is_for(section, &model)).collect();
+            let mut found: Vec<&str> =
+                all.into_iter().filter(|section| is_for(section, &model) == Some(true)).collect();
             let mut expected: Vec<&str> = sections.split(' ').collect();
             found.sort_unstable();
             expected.sort_unstable();
             assert_eq!(found, expected, "{model}");
-            assert!(is_for("all", &model) && !is_for("none", &model));
+            assert_eq!([is_for("gpio4=1", &model), is_for("0x12345678", &model)], [None; 2]);
         }
     }
 
     #[test]
     fn lines_of_other_boards_and_comments_do_not_count() {
-        let of = |text: &str| known_lines(text).into_iter().map(Line::text).collect::<Vec<_>>().join(" ");
-        assert_eq!(of("# dtoverlay=disable-wifi\n[pi4]\ndtoverlay=disable-bt\n[all]\nforce_turbo=0\n"), "");
+        let (_folder, root) = board();
+        let of = |text: &str| known_lines(&root, text).into_iter().map(Line::text).collect::<Vec<_>>().join(" ");
+        assert_eq!(of("# dtoverlay=disable-wifi\n[pi3]\ndtoverlay=disable-bt\n[all]\nforce_turbo=0\n"), "");
+        assert_eq!(of("[pi3]\n[pi4]\ndtoverlay=disable-bt-pi5\n"), "dtoverlay=disable-bt", "of this board");
+        assert_eq!(of("[gpio4=1]\n[pi4]\ndtoverlay=disable-bt\n[none]\nforce_turbo=1\n"), "");
         assert_eq!(of("arm_freq=1500\n[pi5]\narm_freq=2400\n[all]\n arm_freq = 1000 \r\n"), "arm_freq=1000");
         assert_eq!(of("dtparam=audio=off\ndtparam=i2c_arm=on,audio=on\n"), "");
         assert_eq!(of("dtparam=i2c_arm=on,audio=off\ndtparam=spi=on\n"), "dtparam=audio=off");
