@@ -33,6 +33,15 @@ impl Init {
         }
     }
 
+    /// True if systemd runs on this machine, or is installed in the folder of `--root`, where no process runs.
+    #[must_use]
+    pub fn has_systemd(root: &Root) -> bool {
+        const INSTALLED: [&str; 4] =
+            ["usr/lib/systemd/systemd", "lib/systemd/systemd", "usr/lib/systemd/system", "etc/systemd/system"];
+        let is_installed = || !root.is_system() && INSTALLED.iter().any(|path| root.exists(path));
+        root.exists("run/systemd/system") || Self::of(root) == Self::Systemd && is_installed()
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {

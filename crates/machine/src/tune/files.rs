@@ -118,15 +118,17 @@ pub fn without_effect(root: &Root, service: &Service) -> Option<String> {
     }
 }
 
-/// Services that change the same settings. The unit starts after them, so that its values remain. None of them may start
-/// after `multi-user.target`, which waits for the unit.
-const OTHERS: &str = "tuned.service cpupower.service cpufrequtils.service thermald.service irqbalance.service";
+/// Services that change the same settings. The unit starts after them, so that its values remain. TLP starts after
+/// `multi-user.target`, and power-profiles-daemon after TLP (their units), so the unit does, too: the target does not wait
+/// for a unit that starts after it (`unit_add_default_target_dependency` of systemd).
+const OTHERS: &str = "tuned.service power-profiles-daemon.service tlp.service cpupower.service cpufrequtils.service \
+                      thermald.service irqbalance.service";
 
 /// The unit that runs a command at each boot, and the file that makes systemd start it.
 #[must_use]
 pub fn unit(command: &str) -> [NewFile; 2] {
     let unit = format!(
-        "{MARK}\n[Unit]\nDescription=Settings of this machine for real-time work\nAfter=sysinit.target {OTHERS}\n\n[Service]\n\
+        "{MARK}\n[Unit]\nDescription=Settings of this machine for real-time work\nAfter=multi-user.target {OTHERS}\n\n[Service]\n\
          Type=oneshot\nRemainAfterExit=yes\nExecStart={command}\n"
     );
     let enabled = format!("{MARK}\n[Unit]\nWants=punctual-tune.service\n");
@@ -309,7 +311,7 @@ mod tests {
         let files = [first.to_vec(), vec![drop_in.clone()]].concat();
         assert_eq!(keep_files(&root, &files).unwrap(), KeptFiles::default());
         let text = root.read(&drop_in.path).unwrap();
-        let order = "After=sysinit.target tuned.service cpupower.service ";
+        let order = "After=multi-user.target tuned.service power-profiles-daemon.service tlp.service cpupower.service ";
         assert!(first[0].text.contains(order), "{}", first[0].text);
         assert!(text.contains("CPUSchedulingPriority=70\nCPUAffinity=2-3\nLimitRTPRIO=95"), "{text}");
         let again = keep_files(&root, &unit("/usr/bin/punctual tune --yes --cpus 3")).unwrap();

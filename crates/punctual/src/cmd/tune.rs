@@ -142,10 +142,11 @@ fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
         ))
     );
     if options.persist {
-        ensure!(
-            is_systemd && (!root.is_system() || root.exists("run/systemd/system")),
-            Usage("this machine does not run systemd, whose unit tunes at each boot: leave out --persist".to_owned())
-        );
+        let place = match is_systemd && !root.is_system() {
+            true => format!("there is no systemd in {}", root.path("").display()),
+            false => "this machine does not run systemd".to_owned(),
+        };
+        ensure!(Init::has_systemd(root), Usage(format!("{place}, whose unit tunes at each boot: leave out --persist")));
         files.extend(tune::unit(&command_at_boot()?));
     }
     let (boot, firmware) = (tune::boot(root, &cpus), tune::firmware(root, &plan));

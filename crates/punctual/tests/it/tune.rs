@@ -154,6 +154,12 @@ fn a_unit_of_systemd_gets_per_cents_as_they_are_given() {
     let tuned = tune(machine.path(), "--cpus 1 --only cpu.resctrl --setting cpu.resctrl=30% --yes --persist");
     let unit = state(machine.path()).get("etc/systemd/system/punctual-tune.service").cloned().unwrap_or_default();
     assert!(unit.contains(" --setting cpu.resctrl=30%% --yes"), "{unit}\n{}", text(&tuned));
+    tune(machine.path(), "--revert");
+    fs::remove_dir_all(machine.path().join("etc/systemd")).unwrap();
+    let refused = tune(machine.path(), "--only cpu.governor --yes --persist");
+    assert_eq!(refused.status.code(), Some(64));
+    let expected = format!("there is no systemd in {}", machine.path().display());
+    assert!(text(&refused).contains(&expected), "{}", text(&refused));
     put("run/openrc/softlevel", "default\n");
     for (option, expected) in [
         ("--persist", "this machine does not run systemd"),
