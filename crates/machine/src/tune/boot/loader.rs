@@ -28,7 +28,8 @@ pub(super) struct Traces {
     /// GRUB and SYSLINUX add `BOOT_IMAGE=` to the arguments (grub-core/loader/i386/linux.c; com32/elflink/ldlinux/kernel.c).
     has_boot_image: bool,
     /// True if the arguments show that GRUB, which always adds `BOOT_IMAGE=`, did not start the kernel. Under Xen, they are
-    /// those of a module, or a program of the host reads the configuration of GRUB.
+    /// those of a module, or a program of the host reads the configuration of GRUB. A kernel that another kernel started
+    /// shows nothing: kexec(8) removes the argument, and Petitboot reads the configuration of GRUB.
     lacks_boot_image: bool,
     /// SYSLINUX also adds `initrd=`, which GRUB does not.
     has_initrd: bool,
@@ -45,7 +46,10 @@ impl Traces {
         let variable = format!("sys/firmware/efi/efivars/LoaderInfo-{VENDOR}");
         Self {
             has_boot_image: has("BOOT_IMAGE"),
-            lacks_boot_image: !cmdline.is_empty() && !has("BOOT_IMAGE") && !root.exists("sys/hypervisor/type"),
+            lacks_boot_image: !cmdline.is_empty()
+                && !has("BOOT_IMAGE")
+                && !root.exists("sys/hypervisor/type")
+                && !is_by_kernel(root),
             has_initrd: has("initrd"),
             info: root.read_bytes(&variable).ok().and_then(|bytes| variable_text(&bytes)),
             // Its implementation of EFI can start another boot loader.
@@ -87,6 +91,16 @@ impl Traces {
     pub(super) fn is_systemd_boot(&self) -> bool {
         self.info.is_some() && self.allow(Loader::SystemdBoot)
     }
+}
+
+/// True if another kernel started this one: by its type of boot loader on x86 (`type_of_loader` 0xD in
+/// Documentation/arch/x86/boot.rst, `bootloader_type` in admin-guide/sysctl/kernel.rst), by the property that the kernel adds
+/// to the device tree (drivers/of/kexec.c), or because the firmware of the machine is OPAL, which ends in Petitboot.
+fn is_by_kernel(root: &Root) -> bool {
+    const KEXEC: u32 = 0xd;
+    root.number::<u32>("proc/sys/kernel/bootloader_type").is_some_and(|kind| kind >> 4 == KEXEC)
+        || root.exists("proc/device-tree/chosen/linux,booted-from-kexec")
+        || root.exists("proc/device-tree/ibm,opal")
 }
 
 /// The text of a variable of EFI: four bytes of attributes, and UTF-16 that ends with 0.

@@ -380,6 +380,9 @@ fn files_of_another_boot_loader_are_ignored() {
     assert_eq!(loader(other, "", &[GRUB, "usr/sbin/grubby"]), "none");
     assert_eq!(loader("", "", &[GRUB]), "GRUB", "the arguments are not known");
     assert_eq!(loader(other, "", &[GRUB, "sys/hypervisor/type"]), "GRUB", "Xen started the kernel");
+    for by_kernel in ["proc/device-tree/chosen/linux,booted-from-kexec", "proc/device-tree/ibm,opal/phandle"] {
+        assert_eq!(loader(other, "", &[GRUB, by_kernel]), "GRUB", "{by_kernel}");
+    }
 }
 
 /// GRUB is installed and did not start the kernel: the doubt names the places of the arguments that are known.
@@ -393,6 +396,8 @@ fn a_kernel_that_grub_did_not_start_has_an_unknown_boot_loader() {
     };
     let doubt = "which boot loader started the kernel is not known: not GRUB, which adds BOOT_IMAGE= to /proc/cmdline";
     assert_eq!(printed("root=/dev/sda2 rw", "boot/grub/grub.cfg"), doubt);
+    let by_kexec = ("proc/sys/kernel/bootloader_type", "208\n");
+    assert_eq!(steps(&[(GRUB, ""), ("proc/cmdline", "root=/dev/sda2 rw"), by_kexec]).0, Some("GRUB"));
     let limine = printed("root=/dev/sda2 rw", "boot/limine.conf");
     assert_eq!(limine, format!("{doubt}; look in cmdline in /boot/limine.conf (Limine)"));
     let stub = printed("root=/dev/sda2 rw initrd=\\initramfs-linux.img", "boot/grub/grub.cfg");
