@@ -24,8 +24,17 @@ pub fn lacks_kernel_option(root: &Root, option: &str) -> bool {
 }
 
 impl Config {
-    /// Reads `proc/config.gz`, or else the file that distributions install with the kernel.
+    /// Reads `proc/config.gz`, or else the file that distributions install with the kernel. One that answers makes up for
+    /// another that is unreadable or damaged.
     pub(crate) fn read(root: &Root, release: Option<&str>) -> Option<Self> {
+        let earlier = root.take_unread();
+        let config = Self::first(root, release);
+        let unread = root.take_unread();
+        root.add_unread(earlier.into_iter().chain(unread.into_iter().filter(|_| config.is_none())));
+        config
+    }
+
+    fn first(root: &Root, release: Option<&str>) -> Option<Self> {
         let is_config = |text: &String| text.contains("CONFIG_");
         const OWN: &str = "proc/config.gz";
         if let Ok(bytes) = root.read_bytes(OWN) {

@@ -239,14 +239,7 @@ impl<'a> CheckContext<'a> {
 
     /// The configuration of the kernel; `None` if it cannot be read.
     fn config(&self) -> Option<&Config> {
-        let read = || {
-            let config = Config::read(self.root, self.machine.kernel.as_deref());
-            if config.is_some() {
-                // Another file has it.
-                self.root.take_unread();
-            }
-            config
-        };
+        let read = || Config::read(self.root, self.machine.kernel.as_deref());
         self.config.get(self.root, read).as_ref()
     }
 

@@ -705,3 +705,18 @@ fn new_kernels_start_no_update_of_memory_statistics_on_isolated_cpus() {
     let tickless = || Need { cpus: Some("2-3".parse().unwrap()), ..Need::default() };
     assert_eq!(judged("6.5.0", tickless()), (FindingState::NotApplicable, false));
 }
+
+#[test]
+fn a_damaged_configuration_is_made_up_for_by_the_other_file() {
+    let (_folder, root) = machine(&[
+        ("proc/sys/kernel/osrelease", "6.12.0"),
+        ("proc/sys/kernel/version", "#1 SMP PREEMPT"),
+        ("proc/config.gz", "damaged"),
+        ("boot/config-6.12.0", "CONFIG_PREEMPT_RT=y\n"),
+    ]);
+    let state = || finding(&root, "kernel.preempt").state;
+    assert_eq!(state(), FindingState::Ok);
+    fs::remove_file(root.path("boot/config-6.12.0")).unwrap();
+    put(&root, "proc/sys/kernel/version", "#1 SMP PREEMPT_RT");
+    assert_eq!(state(), FindingState::Ok, "the version says it");
+}
