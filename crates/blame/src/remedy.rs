@@ -123,7 +123,8 @@ fn idle_exit(facts: &RemedyFacts) -> String {
     if let Some(name) = &facts.hypervisor {
         return format!(
             "the hypervisor {name} continues a halted CPU when it can: {measure}; on the host, give each virtual CPU a \
-             core of its own with virsh vcpupin"
+             core of its own{}",
+            pinning(name)
         );
     }
     match facts.no_idle_states() {
@@ -172,8 +173,14 @@ fn all_cpus(facts: &RemedyFacts) -> String {
 fn hypervisor(name: &str) -> String {
     format!(
         "the hypervisor {name} can take a CPU at any time, and no setting in this guest prevents it: on the host, give each virtual CPU a \
-         core of its own with virsh vcpupin, and isolate these cores"
+         core of its own{}, and isolate these cores",
+        pinning(name)
     )
+}
+
+/// The setting of the hypervisor for that, in brackets.
+fn pinning(name: &str) -> String {
+    machine::pinning(name).map(|setting| format!(" ({setting})")).unwrap_or_default()
 }
 
 fn firmware() -> String {

@@ -84,6 +84,7 @@ pub use kernel::{
 pub use root::{Root, Seen, Unreadable};
 pub use shield::{Shield, ShieldError};
 pub use tasks::start_ticks;
+pub use virt::pinning;
 
 /// Placeholder for the path of the punctual binary in remedies; the command replaces it if it knows the path.
 pub const PUNCTUAL: &str = "\"$(command -v punctual)\"";

@@ -186,7 +186,7 @@ fn account(kind: CauseKind, name: &str, total_ns: u64, remedy: &str) -> Account 
 
 fn blame() -> Blame {
     let hypervisor = "the hypervisor kvm can take a CPU at any time, and no setting in this guest prevents it: on the \
-                      host, give each virtual CPU a core of its own with virsh vcpupin, and isolate these cores";
+                      host, give each virtual CPU a core of its own (e.g. virsh vcpupin), and isolate these cores";
     let idle = "keep the CPU out of deep idle states, `echo 1 | sudo tee /sys/devices/system/cpu/cpu0/cpuidle/state[1-9]/disable \
                 /sys/devices/system/cpu/cpu1/cpuidle/state[1-9]/disable`; measure the effect with `punctual measure timer --hold-cpu-awake`";
     Blame {

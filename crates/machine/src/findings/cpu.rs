@@ -583,7 +583,7 @@ fn turbo(context: &CheckContext) -> Finding {
         Some(Err(read)) => return unknown(ID, "turbo frequencies not understood", read),
         None => judged.clone(),
     };
-    let read = match boosted.first().or(judged.first()).map(|cpu| cpus::boost_file(cpu)) {
+    let read = match boosted.first().or(judged.first()).map(cpus::boost_file) {
         Some(own) if path == cpus::BOOST && context.root.exists(&own) => format!("{read}, {}", context.evidence(&own)),
         _ => read,
     };

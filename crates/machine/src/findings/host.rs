@@ -47,24 +47,15 @@ fn hypervisor(context: &CheckContext) -> Finding {
 }
 
 /// The setting that gives a virtual CPU a CPU of its own, in brackets; empty where the hypervisor is not known to have one.
-///
-/// Sources: virsh(1); xl(1) and the command line of Xen; VMware, Deploying Extremely Latency-Sensitive Applications in
-/// vSphere; Microsoft, Managing Hyper-V hypervisor scheduler types; IBM, z/VM CP Commands, `DEDICATE`.
-fn pinning(context: &CheckContext, kind: &str) -> &'static str {
+fn pinning(context: &CheckContext, kind: &str) -> String {
     let is_dom0 = || context.root.read("proc/xen/capabilities").is_some_and(|all| all.contains("control_d"));
-    match kind.split(' ').next().unwrap_or_default() {
-        "xen" if is_dom0() => " (dom0_vcpus_pin on the command line of Xen)",
-        "xen" => " (xl vcpu-pin, or vcpupin of virsh)",
-        "kvm" | "qemu" | "unidentified" => " (vcpupin of virsh)",
-        "vmware" => " (latency sensitivity high, with all CPU and memory reserved)",
-        "hyperv" if virt::is_of_wsl(context.machine.kernel.as_deref().unwrap_or_default()) => {
-            " (not possible for the Windows Subsystem for Linux)"
-        }
-        "hyperv" => " (CPU groups of Hyper-V, or reserve its time: Set-VMProcessor -Reserve 100)",
-        "powervm" | "pr/sm" => " (dedicated processors in the profile of the partition)",
-        "zvm" => " (DEDICATE in the directory of z/VM)",
-        _ => "",
-    }
+    let is_wsl = || virt::is_of_wsl(context.machine.kernel.as_deref().unwrap_or_default());
+    let setting = match kind.split(' ').next().unwrap_or_default() {
+        "xen" if is_dom0() => Some("dom0_vcpus_pin on the command line of Xen"),
+        "hyperv" if is_wsl() => Some("not possible for the Windows Subsystem for Linux"),
+        _ => virt::pinning(kind),
+    };
+    setting.map(|setting| format!(" ({setting})")).unwrap_or_default()
 }
 
 /// The file that shows if this machine is a guest, with its content.

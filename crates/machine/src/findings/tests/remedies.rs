@@ -380,9 +380,9 @@ fn reasons_and_remedies_are_those_of_the_case() {
         let cpuinfo = ("proc/cpuinfo", "flags\t\t: fpu hypervisor\n");
         found(&[cpuinfo, ("sys/class/dmi/id/sys_vendor", vendor)], "machine.hypervisor").remedy
     };
-    assert!(guest("QEMU").ends_with(" (vcpupin of virsh)"));
+    assert!(guest("QEMU").ends_with(" (e.g. virsh vcpupin)"));
     assert!(guest("VMware, Inc.").ends_with(" (latency sensitivity high, with all CPU and memory reserved)"));
-    assert!(guest("Xen").ends_with(" (xl vcpu-pin, or vcpupin of virsh)"));
+    assert!(guest("Xen").ends_with(" (xl vcpu-pin, or virsh vcpupin)"));
     assert!(guest("innotek GmbH").ends_with(" to a CPU of its own"), "VirtualBox has no such setting");
     let own = [("sys/hypervisor/type", "xen"), ("proc/xen/capabilities", "control_d\n")];
     assert!(found(&own, "machine.hypervisor").remedy.ends_with(" (dom0_vcpus_pin on the command line of Xen)"));
