@@ -224,8 +224,8 @@ pub(crate) const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo"
 /// The switch of turbo frequencies of all CPUs of other drivers.
 pub(crate) const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
 
-/// The switch of turbo frequencies of one CPU and those that share its frequency, since Linux 6.6 (`store_local_boost` in
-/// drivers/cpufreq/cpufreq.c). It can be changed only while that of all CPUs is on, which sets it.
+/// The switch of turbo frequencies of one CPU and of others with the same frequency policy, since Linux 6.6
+/// (`store_local_boost` in drivers/cpufreq/cpufreq.c). It can be changed only while the switch of all CPUs is on.
 pub(crate) fn boost_file(cpu: u32) -> String {
     format!("{CPU}/cpu{cpu}/cpufreq/boost")
 }

@@ -73,8 +73,8 @@ fn irq_balance(context: &CheckContext) -> Finding {
     }
 }
 
-/// The CPUs that irqbalance leaves alone: the isolated ones, or without isolated ones those that its settings name. `None` if
-/// there are none, or if it uses isolated ones.
+/// The CPUs that irqbalance leaves alone: the isolated ones, or the ones of its settings if no CPU is isolated. `None` if it
+/// uses all CPUs, or an isolated one.
 fn left_alone(context: &CheckContext) -> Option<CpuList> {
     let banned = irqbalance::banned(context.root)?.intersection(context.online());
     let wanted = if context.isolated().is_empty() { &banned } else { context.isolated() };

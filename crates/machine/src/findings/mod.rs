@@ -280,8 +280,8 @@ impl<'a> CheckContext<'a> {
         boot_arguments::others_at_boot(self.root, self.isolated()).unwrap_or_else(|| self.online().clone())
     }
 
-    /// The remedy with the arguments that isolate these CPUs and are missing, as `tune` prints them, and `needed`: the command
-    /// line can have this one without effect.
+    /// The remedy with the missing arguments that isolate these CPUs, the same that `tune` prints, and with `needed`, which the
+    /// command line can have without effect.
     fn isolation_remedy(&self, cpus: &CpuList, needed: &str) -> String {
         let line = self.machine.cmdline.as_deref().unwrap_or_default();
         let others = boot_arguments::others_at_boot(self.root, cpus).unwrap_or_default();

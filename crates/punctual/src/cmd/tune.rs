@@ -143,7 +143,7 @@ fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
     );
     if options.persist {
         let place = match is_systemd && !root.is_system() {
-            true => format!("there is no systemd in {}", root.path("").display()),
+            true => format!("there is no systemd in {}", root.path("").display().to_string().trim_end_matches('/')),
             false => "this machine does not run systemd".to_owned(),
         };
         ensure!(Init::has_systemd(root), Usage(format!("{place}, whose unit tunes at each boot: leave out --persist")));
