@@ -22,8 +22,7 @@ const fn queues(name: &'static str, first: u32, since: Release) -> Queues {
 }
 
 /// Sources: `pci_alloc_irq_vectors_affinity` and `request_irq` in nvme/host/pci.c, virtio/virtio_pci_common.c and the files of
-/// drivers/scsi, in Linux 6.1 and 6.12. The first five controllers map their replies by the affinity of the managed interrupts
-/// already in 5.4 (`pci_irq_get_affinity`).
+/// drivers/scsi, in Linux 6.1 and 6.12. The release of the first five controllers, 5.4, is older than those that were read.
 ///
 /// Not here: aacraid, which stopped (`scsi: aacraid: Stop using PCI_IRQ_AFFINITY`, 2025), and drivers whose names do not say
 /// which vectors are managed (fnic).
