@@ -4,6 +4,8 @@
 //! A stalled talker makes such gaps, too, but then its frames catch up. A burst is not followed by frames that make up for
 //! the gap.
 
+use record::saturating::Saturating;
+
 use crate::convert::nearest;
 use crate::fit::quantile;
 
@@ -60,7 +62,7 @@ impl Gaps {
     /// Adds a frame of a stream whose frames follow each other after `interval_ns`.
     #[inline]
     pub(crate) fn add(&mut self, index: i64, at_ns: i64, interval_ns: f64) {
-        let passed_ns = at_ns.saturating_sub(self.last.1);
+        let passed_ns = at_ns.minus(self.last.1);
         if passed_ns > self.gap_ns {
             self.add_gap(index, at_ns, interval_ns);
         }

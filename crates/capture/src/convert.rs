@@ -1,5 +1,7 @@
 //! Conversions between number types.
 
+use record::saturating::Saturating;
+
 /// The nearest integer, away from zero if two are equally near, within the range of the type. Without a call of
 /// [`f64::round`], which is a function of the C library on processors of the base level.
 #[inline]
@@ -7,7 +9,7 @@
 pub(crate) fn nearest(value: f64) -> i64 {
     let whole = value as i64;
     let rest = value - whole as f64;
-    whole.saturating_add(i64::from(rest >= 0.5) - i64::from(rest <= -0.5))
+    whole.plus(i64::from(rest >= 0.5) - i64::from(rest <= -0.5))
 }
 
 /// The largest integer that is not larger, within the range of the type.

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use record::saturating::Saturating;
+
 use crate::convert::{nearest, signed};
 use crate::track::{STRETCHES, is_earlier};
 use crate::wander::{Wander, follow};
@@ -104,7 +106,7 @@ impl Grid {
         let at_ns = self.steady_ns(at_ns);
         let due_ns = self.origin_ns + index as f64 * self.period_ns + offset_ns(&self.offsets_ns, index);
         // A time of many days, such as that since the clock of the capture was set, is not exact as a float.
-        at_ns.saturating_sub(nearest(due_ns))
+        at_ns.minus(nearest(due_ns))
     }
 
     /// Frames per period.

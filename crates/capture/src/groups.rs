@@ -50,11 +50,14 @@ impl Places {
     }
 
     /// Adds the frame with this index.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, index: i64, at_ns: i64) {
-        if self.places.is_empty() {
-            return;
+        if !self.places.is_empty() {
+            self.add_of_group(index, at_ns);
         }
+    }
+
+    fn add_of_group(&mut self, index: i64, at_ns: i64) {
         let Some((last_index, last_ns)) = self.last.replace((index, at_ns)) else { return };
         // After a lost frame, the group can have begun before.
         let follows = index.saturating_sub(last_index) == 1;

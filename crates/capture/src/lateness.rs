@@ -24,7 +24,7 @@
 
 use std::collections::VecDeque;
 
-use record::StepKind;
+use record::{StepKind, saturating::Saturating};
 
 use crate::convert::nearest;
 use crate::fit::Grid;
@@ -32,6 +32,8 @@ use crate::sequence::Placed;
 
 /// Number of following frames taken into account: half a second of class A.
 const AHEAD: usize = 4096;
+/// So many frames are finalized together, if their lateness does not depend on the frames after them.
+const TOGETHER: usize = 64;
 /// The number of frames before a frame one of which must be as early, so that one reordered frame has no effect. More than
 /// one, because each second frame may be late.
 const AGREEING: usize = 4;
@@ -221,6 +223,19 @@ impl Recent {
         }
     }
 
+    /// Adds frames as [`Self::add`] does.
+    fn add_all(&mut self, mut frames: &[Late], step_ns: i64) {
+        while !frames.is_empty() {
+            let (some, rest) = frames.split_at(frames.len().min(self.length - self.frames));
+            self.current_ns = some.iter().map(|one| one.late_ns).fold(self.current_ns, i64::min);
+            self.frames += some.len();
+            if self.frames == self.length {
+                self.end_block(step_ns);
+            }
+            frames = rest;
+        }
+    }
+
     fn end_block(&mut self, step_ns: i64) {
         if self.blocks.len() == Self::BLOCKS {
             self.blocks.pop_front();
@@ -290,6 +305,19 @@ impl LargestMinima {
         }
     }
 
+    /// Adds the agreed lateness of frames, less `base_ns`, as [`Self::add`] does.
+    fn add_all(&mut self, mut frames: &[Late], base_ns: i64) {
+        while !frames.is_empty() {
+            let (some, rest) = frames.split_at(frames.len().min(self.shortest - self.frames));
+            self.current_ns = some.iter().map(|one| one.agreed_ns.minus(base_ns)).fold(self.current_ns, i64::min);
+            self.frames += some.len();
+            if self.frames == self.shortest {
+                self.end_block();
+            }
+            frames = rest;
+        }
+    }
+
     fn end_block(&mut self) {
         let mut minimum_ns = self.current_ns;
         (self.current_ns, self.frames) = (i64::MAX, 0);
@@ -349,7 +377,7 @@ impl Lateness {
             half_period_ns: nearest(grid.group_ns() / 2.0),
             frames,
             step_ns,
-            waiting: VecDeque::with_capacity(frames.ahead + frames.step),
+            waiting: VecDeque::with_capacity(frames.ahead + frames.step.max(TOGETHER) + 1),
             last_ns: [i64::MIN; AGREEING],
             in_slots: 0,
             smallest: VecDeque::new(),
@@ -385,14 +413,14 @@ impl Lateness {
 
     /// Adds a frame of the stream. Frames whose lateness is final, and steps, are given to `late` and `step`.
     #[inline(always)]
-    pub(crate) fn add(&mut self, placed: Placed, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
+    pub(crate) fn add(&mut self, placed: Placed, late: &mut impl FnMut(&[Late]), step: &mut impl FnMut(Step)) {
         let Placed { frame, at_ns, index, restarts } = placed;
         if restarts {
             self.finish(late, step);
             self.one_phase = None;
             self.start_run(Step { frame, at_ns, ns: 0, level_ns: 0, kind: StepKind::Restart }, step);
         }
-        let index = index.saturating_add(self.moved);
+        let index = index.plus(self.moved);
         let late_ns = self.grid.late_ns(index, at_ns);
         if let Some(phase) = &mut self.one_phase {
             let (late_ns, skipped) = phase.place(index, late_ns, self.grid.group_ns(), self.step_ns);
@@ -400,7 +428,7 @@ impl Lateness {
                 self.last_at_ns = at_ns;
                 self.skipped = self.skipped.saturating_add_signed(skipped);
                 self.skips += u64::from(skipped > 0);
-                return late(&Late { frame, at_ns, index, late_ns, agreed_ns: late_ns });
+                return late(&[Late { frame, at_ns, index, late_ns, agreed_ns: late_ns }]);
             }
             self.one_phase = None;
             self.start_run(Step { frame, at_ns, ns: late_ns, level_ns: late_ns, kind: StepKind::ClockSet }, step);
@@ -410,6 +438,10 @@ impl Lateness {
         self.time_stepped_back |= is_early && at_ns < self.last_at_ns;
         self.not_early = if is_early { 0 } else { self.not_early + 1 };
         if is_early || self.early > 0 {
+            if self.early == 0 {
+                // The frames that were due before this one do not depend on it.
+                self.finalize_first(self.due().saturating_sub(1), late, step);
+            }
             self.early += 1;
             if self.early >= self.frames.step && is_early {
                 self.step_back(late, step);
@@ -421,15 +453,29 @@ impl Lateness {
         }
         self.last_at_ns = at_ns;
         // Frames that may be after a step say nothing about those before it.
-        while self.waiting.len() > self.frames.ahead && self.early == 0 {
-            self.finalize(late, step);
+        let due = self.due();
+        if self.early == 0 && due > 0 && (due >= TOGETHER || !self.are_final(due)) {
+            self.finalize_first(due, late, step);
         }
+    }
+
+    /// The number of waiting frames that enough others follow.
+    #[inline(always)]
+    fn due(&self) -> usize {
+        self.waiting.len().saturating_sub(self.frames.ahead)
+    }
+
+    /// True if the frames that are still to come do not change the lateness of the first `frames` waiting ones: the last of
+    /// these or a later frame was in the slots when it arrived, so the stream does not step before it.
+    #[inline(always)]
+    fn are_final(&self, frames: usize) -> bool {
+        self.in_slots >= self.given + frames as u64 && self.grid.frames() == 1
     }
 
     /// True if the frame is earlier by a step than its slot, or than a steady level of the frames before it.
     #[inline(always)]
     fn is_early(&mut self, at_ns: i64, late_ns: i64) -> bool {
-        let early = late_ns < self.base_ns.unwrap_or(self.first_base_ns).saturating_sub(self.step_ns);
+        let early = late_ns < self.base_ns.unwrap_or(self.first_base_ns).minus(self.step_ns);
         if self.run_frames >= self.frames.step {
             return early || self.arrived.earliest_ns.is_some_and(|earliest_ns| late_ns < earliest_ns);
         }
@@ -448,9 +494,11 @@ impl Lateness {
         let [a, b, c, d] = self.last_ns;
         let agreed_ns = late_ns.max(a.min(b).min(c.min(d)));
         self.last_ns = [b, c, d, late_ns];
-        if self.base_ns.is_some_and(|base_ns| agreed_ns.saturating_sub(base_ns) <= self.step_ns) {
+        if self.base_ns.is_some_and(|base_ns| agreed_ns.minus(base_ns) <= self.step_ns) {
             self.in_slots = self.taken + 1;
-            self.smallest.clear();
+            if !self.smallest.is_empty() {
+                self.smallest.clear();
+            }
         } else if !self.smallest.is_empty() {
             push_smallest(&mut self.smallest, self.taken, agreed_ns);
         }
@@ -464,7 +512,7 @@ impl Lateness {
 
     /// Starts a run with the frames that were early for long enough, unless these return to the slots of the run: then
     /// the frames before them were late.
-    fn step_back(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
+    fn step_back(&mut self, late: &mut impl FnMut(&[Late]), step: &mut impl FnMut(Step)) {
         let before = self.waiting.len().saturating_sub(self.early);
         let early_ns = || self.waiting.iter().skip(before).map(|late| late.late_ns);
         let smallest_ns = early_ns().min().unwrap_or(0);
@@ -578,9 +626,45 @@ impl Lateness {
         step(found);
     }
 
-    /// Finalizes the next frame, assuming that no more frames follow.
+    /// Finalizes the first `frames` waiting ones.
+    #[inline(never)]
+    fn finalize_first(&mut self, frames: usize, late: &mut impl FnMut(&[Late]), step: &mut impl FnMut(Step)) {
+        let mut others = frames;
+        if self.grid.frames() == 1 {
+            let in_slots = usize::try_from(self.in_slots.saturating_sub(self.given)).unwrap_or(usize::MAX);
+            others -= self.finalize_in_slots(frames.min(in_slots), late);
+        }
+        for _ in 0..others {
+            self.finalize(late, step);
+        }
+    }
+
+    /// Finalizes the first `frames` waiting ones, of which none is after the last frame that was in the slots when it arrived.
+    /// Returns their number.
     #[inline(always)]
-    fn finalize(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
+    fn finalize_in_slots(&mut self, frames: usize, late: &mut impl FnMut(&[Late])) -> usize {
+        let Self { waiting, recent, minima, late_for, last_index, .. } = self;
+        let (base_ns, step_ns, half_period_ns) = (self.base_ns.unwrap_or(0), self.step_ns, self.half_period_ns);
+        let frames = frames.min(waiting.len());
+        let (first, second) = waiting.as_mut_slices();
+        let in_first = frames.min(first.len());
+        for some in [&mut first[..in_first], &mut second[..frames - in_first]] {
+            let Some(last) = some.last() else { continue };
+            *last_index = last.index;
+            recent.add_all(some, step_ns);
+            some.iter_mut().for_each(|one| one.late_ns = one.late_ns.minus(base_ns));
+            minima.add_all(some, base_ns);
+            let late_last = some.iter().rev().take_while(|one| one.late_ns >= half_period_ns).count();
+            *late_for = if late_last == some.len() { *late_for + late_last } else { late_last };
+            late(some);
+        }
+        waiting.drain(..frames);
+        self.given += frames as u64;
+        frames
+    }
+
+    /// Finalizes the next frame, assuming that no more frames follow.
+    fn finalize(&mut self, late: &mut impl FnMut(&[Late]), step: &mut impl FnMut(Step)) {
         if self.grid.frames() > 1 {
             self.follow_groups(step);
         }
@@ -596,7 +680,7 @@ impl Lateness {
         self.minima.add(one.agreed_ns.saturating_sub(base_ns));
         self.last_index = one.index;
         self.late_for = if one.late_ns >= self.half_period_ns { self.late_for + 1 } else { 0 };
-        late(&one);
+        late(&[one]);
     }
 
     /// Finds out whether the run starts or the stream steps at this frame, if neither it nor one of the waiting ones was in the
@@ -795,7 +879,7 @@ impl Lateness {
     }
 
     /// Ends the stream.
-    pub(crate) fn end(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
+    pub(crate) fn end(&mut self, late: &mut impl FnMut(&[Late]), step: &mut impl FnMut(Step)) {
         // Few frames after the time went back are no early frames. Enough others that stay at one level are the start of a step.
         if self.early > 0 && self.time_stepped_back || self.early > self.frames.near && self.early_stay() {
             self.step_back(late, step);
@@ -814,9 +898,9 @@ impl Lateness {
     }
 
     /// Finalizes all waiting frames, at the end of the stream or of a part of it.
-    fn finish(&mut self, late: &mut impl FnMut(&Late), step: &mut impl FnMut(Step)) {
+    fn finish(&mut self, late: &mut impl FnMut(&[Late]), step: &mut impl FnMut(Step)) {
         while !self.waiting.is_empty() {
-            self.finalize(late, step);
+            self.finalize_first(self.waiting.len(), late, step);
         }
     }
 }

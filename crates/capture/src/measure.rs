@@ -5,7 +5,7 @@ use std::ops::Range;
 use frames::{Content, Count, Head, wire_bytes};
 use record::{
     CAPTURE, Capture, CaptureClock, CapturedShaper, CapturedStep, LargestFrames, Maxima, NumberedBy, PeriodSource,
-    Series, SeriesKind, Spike, StepKind, WORST_KEPT, Worst,
+    Series, SeriesKind, Spike, StepKind, WORST_KEPT, Worst, saturating::Saturating,
 };
 
 use crate::convert::nearest;
@@ -18,7 +18,7 @@ use crate::{
     lateness::{Late, Lateness, Step},
     presentation::Presentation,
     schedule::Schedule,
-    sequence::{Contained, Number, Sequence},
+    sequence::{Contained, Number, Placed, Sequence},
     shaper::Shaper,
     spacing::Spacing,
     tally::Tally,
@@ -90,14 +90,33 @@ pub(crate) struct Measure {
     copies: Copies,
     recent: Recent,
     spacing: Spacing,
-    places: Places,
     sequence: Sequence,
-    lateness: Lateness,
+    on_grid: OnGrid,
     shaper: Option<Shaper>,
     presentation: Presentation,
     expired: Expired,
+}
+
+/// The frames whose index is known, compared with the grid.
+struct OnGrid {
+    places: Places,
+    lateness: Lateness,
     late: LatenessTally,
     steps: Steps,
+}
+
+impl OnGrid {
+    #[inline(always)]
+    fn add(&mut self, placed: Placed) {
+        let Self { places, lateness, late, steps } = self;
+        places.add(placed.index, placed.at_ns);
+        lateness.add(placed, &mut |some| late.add_all(some), &mut |step| steps.add(step));
+    }
+
+    fn end(&mut self) {
+        let Self { lateness, late, steps, .. } = self;
+        lateness.end(&mut |some| late.add_all(some), &mut |step| steps.add(step));
+    }
 }
 
 /// The lateness of all frames whose slot is known.
@@ -183,9 +202,13 @@ impl Measure {
             copies: Copies::default(),
             recent: Recent::default(),
             spacing: Spacing::new(nominal_ns, grid.frames(), nearest(grid.idle_ns())),
-            places: Places::new(grid.frames(), grid.period_ns),
             sequence: Sequence::new(schedule),
-            lateness: if reference.skips_many { lateness.with_one_phase() } else { lateness },
+            on_grid: OnGrid {
+                places: Places::new(grid.frames(), grid.period_ns),
+                lateness: if reference.skips_many { lateness.with_one_phase() } else { lateness },
+                late: LatenessTally::new(tolerance_ns.cast_signed(), grid),
+                steps: Steps::new(&grid.wander.turns),
+            },
             shaper: reference.idle_slope_bps.map(|bps| {
                 let idle_slope = bps as f64 * reference.clock_ratio;
                 Shaper::new(idle_slope, reference.link_bps, tolerance_ns, reference.is_class_b)
@@ -196,8 +219,6 @@ impl Measure {
                 (reference.nominal.told_by != PeriodSource::Median).then(|| nominal_ns as f64 / grid.frames() as f64),
             ),
             expired: Expired::default(),
-            late: LatenessTally::new(tolerance_ns.cast_signed(), grid),
-            steps: Steps::new(&grid.wander.turns),
             reference,
         }
     }
@@ -215,7 +236,7 @@ impl Measure {
             return;
         }
         let Some(stamp_ns) = packet.at_ns else { return };
-        let at_ns = stamp_ns.saturating_sub(*self.first_ns.get_or_insert(stamp_ns));
+        let at_ns = stamp_ns.minus(*self.first_ns.get_or_insert(stamp_ns));
         let goes_back = at_ns < self.last_ns;
         self.last_ns = at_ns;
         self.latest_ns = self.latest_ns.max(at_ns);
@@ -237,17 +258,16 @@ impl Measure {
             (Contained::Eight(_), _) if self.numbered_by == NumberedBy::Nothing => NumberedBy::Avtp,
             _ => self.numbered_by,
         };
-        let Self { sequence, places, lateness, late, steps, .. } = self;
-        if at_ns >= steps.next_turn_ns {
-            steps.add_turn(packet.number, at_ns);
+        if at_ns >= self.on_grid.steps.next_turn_ns {
+            self.on_grid.steps.add_turn(packet.number, at_ns);
         }
-        let duplicates = sequence.duplicates;
-        sequence.add(packet.number, at_ns, number, &mut |placed| {
-            places.add(placed.index, placed.at_ns);
-            lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
-        });
+        let duplicates = self.sequence.duplicates;
+        match self.sequence.add_expected(packet.number, at_ns, number) {
+            Some(placed) => self.on_grid.add(placed),
+            None => self.add_unexpected(packet.number, at_ns, number),
+        }
         let ends = Ends::of(packet.length, head.content(packet.data));
-        let is_copy = sequence.duplicates > duplicates && self.recent.contains(&ends);
+        let is_copy = self.sequence.duplicates > duplicates && self.recent.contains(&ends);
         self.recent.add(ends);
         self.spacing.add(packet.number, at_ns, is_copy);
         if let Some(shaper) = self.shaper.as_mut().filter(|_| !is_copy) {
@@ -256,6 +276,12 @@ impl Measure {
             }
             shaper.add(self.reference.grid.steady_ns(at_ns), wire_bytes(packet.length as usize));
         }
+    }
+
+    #[inline(never)]
+    fn add_unexpected(&mut self, frame: u64, at_ns: i64, number: Number) {
+        let Self { sequence, on_grid, .. } = self;
+        sequence.add(frame, at_ns, number, &mut |placed| on_grid.add(placed));
     }
 
     /// True if the clocks wandered within the stretches to whose earliest frames the grid was fitted, so that frames seem late.
@@ -271,20 +297,17 @@ impl Measure {
         let has_stated =
             nominal.told_by != PeriodSource::Median && (grid.period_ns / nominal.ns as f64 - 1.0).abs() <= SAME_PERIOD;
         let counts_time = counter.as_ref().is_some_and(Counter::counts_time);
-        self.places.change() || *shows_intervals && (has_stated || counts_time) && self.spacing.is_in_groups()
+        self.on_grid.places.change() || *shows_intervals && (has_stated || counts_time) && self.spacing.is_in_groups()
     }
 
     /// The figures, added to a capture that already has those of file and stream, and the lateness series.
     pub(crate) fn finish(mut self, capture: Capture) -> (Capture, Series) {
-        let Self { sequence, places, lateness, late, steps, .. } = &mut self;
-        sequence.flush(&mut |placed| {
-            places.add(placed.index, placed.at_ns);
-            lateness.add(placed, &mut |one| late.add(one), &mut |step| steps.add(step));
-        });
-        lateness.end(&mut |one| late.add(one), &mut |step| steps.add(step));
+        let Self { sequence, on_grid, .. } = &mut self;
+        sequence.flush(&mut |placed| on_grid.add(placed));
+        on_grid.end();
         let wanders_within = self.wanders_within();
-        let clock_was_set = self.steps.clock > 0 || self.spacing.out_of_order > 0;
-        let why = if self.places.change() {
+        let clock_was_set = self.on_grid.steps.clock > 0 || self.spacing.out_of_order > 0;
+        let why = if self.on_grid.places.change() {
             Some(
                 "the groups of frames begin at changing places: a card or a driver probably makes them, and the stamps show only \
                  when each group came",
@@ -299,10 +322,12 @@ impl Measure {
         }
         if self.reference.lateness_unknown.is_some() {
             // Losses and intervals do not need a grid.
-            (self.late, self.steps) = (LatenessTally::new(self.tolerance_ns, &self.reference.grid), Steps::new(&[]));
-            (self.lateness.skipped, self.lateness.skips) = (0, 0);
+            let OnGrid { lateness, late, steps, .. } = &mut self.on_grid;
+            (*late, *steps) = (LatenessTally::new(self.tolerance_ns, &self.reference.grid), Steps::new(&[]));
+            (lateness.skipped, lateness.skips) = (0, 0);
         }
-        let Self { reference, spacing, sequence, lateness, shaper, presentation, expired, late, steps, .. } = self;
+        let Self { reference, spacing, sequence, shaper, presentation, expired, .. } = self;
+        let OnGrid { lateness, late, steps, .. } = self.on_grid;
         let counted = spacing.all.total > 0;
         // Without numbers, slots without a frame are found in both ways.
         let (mut skipped, mut skips) = (lateness.skipped, lateness.skips);
@@ -421,12 +446,16 @@ impl LatenessTally {
         }
     }
 
+    fn add_all(&mut self, some: &[Late]) {
+        self.all.record_all(some.iter().map(|one| one.late_ns));
+        self.early += some.iter().filter(|one| one.late_ns < 0).count() as u64;
+        some.iter().for_each(|one| self.add(one));
+    }
+
     #[inline(always)]
     fn add(&mut self, &Late { frame, at_ns, index, late_ns, .. }: &Late) {
         let at = at_ns.max(0).cast_unsigned();
-        self.all.record(late_ns);
         self.add_maximum(at, late_ns);
-        self.early += u64::from(late_ns < 0);
         if late_ns > self.max.0 {
             self.max = (late_ns, at);
         }
@@ -440,7 +469,7 @@ impl LatenessTally {
         let group = if self.group == 1 { index } else { index.div_euclid(self.group.cast_signed()) };
         let is_in_own = late_ns.unsigned_abs() < self.half_group_ns;
         let slots = if is_in_own { 0 } else { nearest(late_ns as f64 / self.group_ns) };
-        let interval = group.saturating_add(slots);
+        let interval = group.plus(slots);
         let frames = if interval == self.interval.0 { self.interval.1 + 1 } else { 1 };
         self.interval = (interval, frames);
         self.window_violations += u64::from(frames > self.group);

@@ -4,7 +4,9 @@
 //! clock that is tied to the talker's shows the margin: the time left when the frame was captured.
 
 use frames::{Avtp, Content, Crf, nearest_ns};
-use record::{CaptureClock, CapturedPresentation, ClockReference, MarginTally, MediaClock, MediaFrame};
+use record::{
+    CaptureClock, CapturedPresentation, ClockReference, MarginTally, MediaClock, MediaFrame, saturating::Saturating,
+};
 
 use crate::{fit::rate_in_runs, track::Earliest};
 
@@ -65,12 +67,12 @@ impl Presentation {
             return;
         };
         self.found.valid += 1;
-        self.earliest.add(at_ns, at_ns.saturating_sub(time_ns), 0.0);
+        self.earliest.add(at_ns, at_ns.minus(time_ns), 0.0);
         if avtp.timestamp_uncertain {
             // The timestamps of a talker that is not synchronised have no relation to the clock of the capture.
             return;
         }
-        let ahead_ns = time_ns.saturating_sub(at_ns);
+        let ahead_ns = time_ns.minus(at_ns);
         let (smallest_ns, largest_ns) = self.range_ns.unwrap_or((ahead_ns, ahead_ns));
         self.range_ns = Some((smallest_ns.min(ahead_ns), largest_ns.max(ahead_ns)));
         if let Some(clock) = self.clock {

@@ -1,5 +1,7 @@
 //! Samples the intervals between frames, to find a talker that changes its period or sends frames between the regular ones.
 
+use record::saturating::Saturating;
+
 use crate::convert::nearest;
 use crate::fit::quantile;
 
@@ -96,7 +98,7 @@ pub(crate) struct Change {
 
 impl Rates {
     /// Adds a frame.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, frame: u64, index: i64, at_ns: i64) {
         let (before_index, before_ns) = self.last_but_one;
         let (last_index, last_ns) = self.last;
@@ -108,11 +110,11 @@ impl Rates {
             self.back_ns = self.back_ns.saturating_add(last_ns.saturating_sub(at_ns));
             let lost = index.saturating_sub(last_index).saturating_sub(1).max(0);
             self.lost_there = self.lost_there.saturating_add(lost);
-        } else if at_ns.saturating_sub(last_ns) as f64 > PAUSE * self.interval_ns {
+        } else if at_ns.minus(last_ns) as f64 > PAUSE * self.interval_ns {
             self.add_pause(index.saturating_sub(last_index), at_ns.saturating_sub(last_ns));
         }
         if spread(index) & self.mask == 0 && index.wrapping_sub(before_index) == 2 {
-            let interval_ns = at_ns.saturating_sub(before_ns) as f64 / 2.0;
+            let interval_ns = at_ns.minus(before_ns) as f64 / 2.0;
             self.keep(Sample { frame, index, at_ns, interval_ns, paused_ns: self.paused_ns });
         }
     }

@@ -1,5 +1,7 @@
 //! The time at which each frame of a stream is due, while the stream is read.
 
+use record::saturating::Saturating;
+
 use crate::convert::{nearest, signed};
 use crate::lateness::SET_NS;
 
@@ -138,7 +140,7 @@ impl Schedule {
     /// True if a time is at least half a period before another one.
     #[inline]
     pub(crate) fn is_before(&self, at_ns: i64, other_ns: i64) -> bool {
-        other_ns.saturating_sub(at_ns) as f64 >= self.period_ns / 2.0
+        other_ns.minus(at_ns) as f64 >= self.period_ns / 2.0
     }
 
     /// The slots from one time to another.

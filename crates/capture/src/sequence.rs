@@ -228,8 +228,21 @@ impl Sequence {
         }
     }
 
-    /// Adds a frame, and gives each frame whose index is known to `place`. Duplicates have no index.
+    /// Adds a frame with the number after the newest one, which is the usual case, and returns its place. `None` without a change
+    /// for other frames, which must be added with [`Self::add`].
     #[inline(always)]
+    pub(crate) fn add_expected(&mut self, frame: u64, at_ns: i64, number: Number) -> Option<Placed> {
+        let is_expected = match number {
+            Number::Eight(low) => self.begun && self.held.is_empty() && self.is_expected(Held { frame, at_ns, low }),
+            Number::Whole { run, seq } => {
+                self.begun && seq == self.next && self.run == Some(run) && self.held_run.is_empty()
+            }
+            Number::Aside | Number::None => false,
+        };
+        is_expected.then(|| self.append(frame, at_ns))
+    }
+
+    /// Adds a frame, and gives each frame whose index is known to `place`. Duplicates have no index.
     pub(crate) fn add(&mut self, frame: u64, at_ns: i64, number: Number, place: &mut impl FnMut(Placed)) {
         match number {
             Number::Eight(low) => self.add_eight(Held { frame, at_ns, low }, place),
@@ -240,7 +253,7 @@ impl Sequence {
                 self.drop_run();
                 self.run = Some(run);
                 if seq == self.next && self.begun {
-                    self.append(frame, at_ns, place);
+                    place(self.append(frame, at_ns));
                 } else if self.was_seen(seq) {
                     self.add_again(OfRun { frame, at_ns, seq }, place);
                 } else {
@@ -438,7 +451,7 @@ impl Sequence {
             self.is_eight = true;
             self.assign(held.frame, held.at_ns, FIRST | u64::from(held.low), false, place);
         } else if self.held.is_empty() && self.is_expected(held) {
-            self.append(held.frame, held.at_ns, place);
+            place(self.append(held.frame, held.at_ns));
         } else {
             self.add_unexpected(held, place);
         }
@@ -731,11 +744,11 @@ impl Sequence {
 
     /// Assigns the number after the newest one to a frame: the usual case of [`Self::assign`].
     #[inline(always)]
-    fn append(&mut self, frame: u64, at_ns: i64, place: &mut impl FnMut(Placed)) {
+    fn append(&mut self, frame: u64, at_ns: i64) -> Placed {
         let index = self.index(self.next);
         self.advance(self.next);
         self.schedule.add(index, at_ns);
-        place(Placed { frame, at_ns, index, restarts: false });
+        Placed { frame, at_ns, index, restarts: false }
     }
 
     /// Assigns a number to a frame.

@@ -5,6 +5,8 @@
 //! may always rise to the maximum caused by interfering frames (Annex L): one of other traffic, and for class B also those
 //! of class A. A frame that starts too early is counted, and the credit is reset so that it counts once.
 
+use record::saturating::Saturating;
+
 use crate::convert::signed;
 
 /// The longest interfering frame with FCS, preamble and gap, bytes.
@@ -60,7 +62,7 @@ impl Shaper {
     /// Adds a frame of `wire_bytes` that starts at `at_ns`.
     #[inline]
     pub(crate) fn add(&mut self, at_ns: i64, wire_bytes: usize) {
-        let waited_ns = at_ns.saturating_sub(self.free_ns);
+        let waited_ns = at_ns.minus(self.free_ns);
         let credit = self.credit + waited_ns as f64 * 1e-9 * self.idle_slope;
         self.credit = if credit < self.max_credit { credit } else { self.max_credit };
         if self.credit < -self.slack {
@@ -73,7 +75,7 @@ impl Shaper {
         self.credit -= (self.link - self.idle_slope) * duration_s;
         #[expect(clippy::cast_possible_truncation, reason = "rounded down; the cast saturates")]
         let duration_ns = (duration_s * 1e9) as i64;
-        self.free_ns = at_ns.saturating_add(duration_ns);
+        self.free_ns = at_ns.plus(duration_ns);
     }
 }
 

@@ -4,6 +4,8 @@
 //! Frames that catch up later take the slots back. If the first late frame is not late by whole periods, the period may have
 //! changed, so that the lateness grows: then more frames in a row must show the skipped slots.
 
+use record::saturating::Saturating;
+
 use crate::convert::nearest;
 use crate::lateness::is_silence;
 
@@ -50,9 +52,9 @@ impl Skips {
     /// Adds a frame with its index, in a stream with `group` frames a period, `interval_ns` apart. Returns its slot.
     #[inline]
     pub(crate) fn slot(&mut self, index: i64, at_ns: i64, group: i64, interval_ns: f64) -> i64 {
-        let slot = index.saturating_add(self.periods.saturating_mul(group));
+        let slot = index.plus(self.periods.saturating_mul(group));
         let (of_phase, phase_ns) = *self.phase.get_or_insert((slot, at_ns as f64));
-        let due_ns = phase_ns + slot.saturating_sub(of_phase) as f64 * interval_ns;
+        let due_ns = phase_ns + slot.minus(of_phase) as f64 * interval_ns;
         let late_ns = at_ns as f64 - due_ns;
         if late_ns.abs() <= NEARLY_WHOLE * interval_ns * group as f64 {
             self.phase = Some((slot, due_ns + FOLLOW * late_ns));

@@ -1,6 +1,6 @@
 //! Intervals between frames: their distribution and bursts.
 
-use record::LargestFrames;
+use record::{LargestFrames, saturating::Saturating};
 
 use crate::tally::Tally;
 
@@ -70,14 +70,14 @@ impl Spacing {
             self.original_ns = at_ns;
             return;
         };
-        let gap_ns = at_ns.saturating_sub(last_ns);
+        let gap_ns = at_ns.minus(last_ns);
         self.all.record(gap_ns);
         self.worst.add(frame, at_ns, gap_ns);
         self.out_of_order += u64::from(gap_ns < 0);
         if is_copy {
             return;
         }
-        let since_original_ns = at_ns.saturating_sub(self.original_ns);
+        let since_original_ns = at_ns.minus(self.original_ns);
         self.original_ns = at_ns;
         // If the stamps go back, frames are not in their order, or the clock of the capture was set.
         if (0..self.quarter_ns).contains(&since_original_ns) {

@@ -34,6 +34,24 @@ impl Tally {
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
         self.sum_ns += i128::from(ns);
+        self.count(ns);
+    }
+
+    /// Adds values as [`Self::record`] does.
+    #[inline]
+    pub(crate) fn record_all(&mut self, all_ns: impl ExactSizeIterator<Item = i64>) {
+        self.total += all_ns.len() as u64;
+        let (mut min_ns, mut max_ns, mut sum_ns) = (self.min_ns, self.max_ns, 0);
+        for ns in all_ns {
+            (min_ns, max_ns, sum_ns) = (min_ns.min(ns), max_ns.max(ns), sum_ns + i128::from(ns));
+            self.count(ns);
+        }
+        (self.min_ns, self.max_ns) = (min_ns, max_ns);
+        self.sum_ns += sum_ns;
+    }
+
+    #[inline(always)]
+    fn count(&mut self, ns: i64) {
         let bucket = u64::try_from(ns).ok().and_then(|ns| self.counts.get_mut(layout::index_of(ns)));
         match bucket {
             Some(count) => *count += 1,
@@ -65,8 +83,12 @@ mod tests {
         #[test]
         fn equals_a_histogram_of_the_same_values(values in prop::collection::vec(prop_oneof![any::<i64>(), -5_000..2_000_000i64], 1..200)) {
             let (mut tally, mut plain) = (Tally::new(), Histogram::default());
-            values.iter().for_each(|&ns| tally.record(ns));
+            let (one_by_one, together) = values.split_at(values.len() / 3);
+            one_by_one.iter().for_each(|&ns| tally.record(ns));
+            tally.record_all(together.iter().copied());
             values.iter().for_each(|&ns| plain.record(ns));
+            prop_assert_eq!(tally.sum_ns, values.iter().copied().map(i128::from).sum::<i128>());
+            prop_assert_eq!(tally.total, values.len() as u64);
             prop_assert_eq!((tally.min_ns, tally.max_ns), (*values.iter().min().unwrap(), *values.iter().max().unwrap()));
             prop_assert_eq!(tally.into_histogram(), plain);
         }

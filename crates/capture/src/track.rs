@@ -2,6 +2,8 @@
 
 use std::hash::{DefaultHasher, Hasher};
 
+use record::saturating::Saturating;
+
 use crate::bursts::{Bursts, Gaps};
 use crate::convert::{nearest, signed};
 use crate::counter::Counter;
@@ -365,40 +367,63 @@ impl Slots {
     #[inline(always)]
     fn add(&mut self, frame: u64, number: Number, at_ns: i64) {
         self.frames += 1;
-        let Self { sequence, earliest, interval_ns, offsets_ns, groups, gaps, rates, skips, without_skips, .. } = self;
-        let mut shortened = false;
-        if self.numbered {
-            sequence.add(frame, at_ns, number, &mut |placed| {
-                rates.add(placed.frame, placed.index, placed.at_ns);
-                groups.add(offsets_ns, placed, *interval_ns);
-                gaps.add(placed.index, placed.at_ns, *interval_ns);
-                let at_ns = without_offset(offsets_ns, placed);
-                if placed.restarts {
-                    skips.restart();
-                }
-                let slot = skips.slot(placed.index, at_ns, signed(offsets_ns.len().max(1)), *interval_ns);
-                if skips.periods > 0 || without_skips.is_some() {
-                    without_skips.get_or_insert_with(|| earliest.clone()).add(slot, at_ns, *interval_ns);
-                }
-                shortened |= earliest.add(placed.index, at_ns, *interval_ns);
-            });
-        } else {
-            let index = signed(usize::try_from(self.frames).unwrap_or(0));
-            rates.add(frame, index, at_ns);
-            gaps.add(index, at_ns, *interval_ns);
-            // A frame that another one follows closely may be between two slots.
-            let follows_closely = |held: &(i64, i64)| at_ns.saturating_sub(held.1) as f64 <= *interval_ns * CLOSELY;
-            if let Some((slot, held_ns)) = self.held.take().filter(|held| !follows_closely(held)) {
-                earliest.add(slot, held_ns, *interval_ns);
-            }
-            if let Some(slot) = self.phase.add(at_ns) {
-                self.regular += 1;
-                *interval_ns = self.phase.period;
-                self.held = Some((slot, at_ns));
-            }
+        if !self.numbered {
+            return self.add_by_time(frame, at_ns);
         }
+        let shortened = match self.sequence.add_expected(frame, at_ns, number) {
+            Some(placed) => self.place(placed),
+            None => self.add_unexpected(frame, number, at_ns),
+        };
         if shortened {
             self.settle();
+        }
+    }
+
+    /// Adds a frame whose index is known. Returns true if stretches were merged.
+    #[inline(always)]
+    fn place(&mut self, placed: Placed) -> bool {
+        let Self { earliest, interval_ns, offsets_ns, groups, gaps, rates, skips, without_skips, .. } = self;
+        rates.add(placed.frame, placed.index, placed.at_ns);
+        groups.add(offsets_ns, placed, *interval_ns);
+        gaps.add(placed.index, placed.at_ns, *interval_ns);
+        let at_ns = without_offset(offsets_ns, placed);
+        if placed.restarts {
+            skips.restart();
+        }
+        let slot = skips.slot(placed.index, at_ns, signed(offsets_ns.len().max(1)), *interval_ns);
+        if skips.periods > 0 || without_skips.is_some() {
+            without_skips.get_or_insert_with(|| earliest.clone()).add(slot, at_ns, *interval_ns);
+        }
+        earliest.add(placed.index, at_ns, *interval_ns)
+    }
+
+    #[inline(never)]
+    fn add_unexpected(&mut self, frame: u64, number: Number, at_ns: i64) -> bool {
+        let mut all = Vec::new();
+        self.sequence.add(frame, at_ns, number, &mut |placed| all.push(placed));
+        let mut shortened = false;
+        for placed in all {
+            shortened |= self.place(placed);
+        }
+        shortened
+    }
+
+    /// Adds a frame without a number.
+    #[inline(always)]
+    fn add_by_time(&mut self, frame: u64, at_ns: i64) {
+        let Self { earliest, interval_ns, gaps, rates, .. } = self;
+        let index = signed(usize::try_from(self.frames).unwrap_or(0));
+        rates.add(frame, index, at_ns);
+        gaps.add(index, at_ns, *interval_ns);
+        // A frame that another one follows closely may be between two slots.
+        let follows_closely = |held: &(i64, i64)| at_ns.minus(held.1) as f64 <= *interval_ns * CLOSELY;
+        if let Some((slot, held_ns)) = self.held.take().filter(|held| !follows_closely(held)) {
+            earliest.add(slot, held_ns, *interval_ns);
+        }
+        if let Some(slot) = self.phase.add(at_ns) {
+            self.regular += 1;
+            *interval_ns = self.phase.period;
+            self.held = Some((slot, at_ns));
         }
     }
 
@@ -562,11 +587,7 @@ impl Sizes {
 /// The time of a frame without the offset in its group, ns.
 #[inline]
 fn without_offset(offsets_ns: &[f64], placed: Placed) -> i64 {
-    if offsets_ns.is_empty() {
-        placed.at_ns
-    } else {
-        placed.at_ns.saturating_sub(nearest(offset_ns(offsets_ns, placed.index)))
-    }
+    if offsets_ns.is_empty() { placed.at_ns } else { placed.at_ns.minus(nearest(offset_ns(offsets_ns, placed.index))) }
 }
 
 /// The phase of a stream without numbers: slot number `slot` is at time `at`.
@@ -595,7 +616,7 @@ impl Phase {
         };
         // The phase is unreliable after a stall and in the burst that follows, so only frames about one period after the
         // previous one count.
-        let interval = at_ns.saturating_sub(last_ns) as f64;
+        let interval = at_ns.minus(last_ns) as f64;
         if (interval - self.period).abs() >= self.period * 0.45 {
             return None;
         }
@@ -612,7 +633,7 @@ impl Phase {
             return None;
         }
         self.off = 0;
-        self.slot = self.slot.saturating_add(nearest(slots));
+        self.slot = self.slot.plus(nearest(slots));
         self.at = at_ns as f64 - off + off * FOLLOW;
         self.seen = self.seen.wrapping_add(1);
         if self.seen.is_multiple_of(64) {
@@ -715,7 +736,7 @@ fn end(slot: i64, shift: u32) -> i64 {
 /// True if a frame is earlier than another one, each relative to its own slot.
 #[inline]
 pub(crate) fn is_earlier(one: (i64, i64), other: (i64, i64), period: f64) -> bool {
-    (one.1.saturating_sub(other.1) as f64) < one.0.saturating_sub(other.0) as f64 * period
+    (one.1.minus(other.1) as f64) < one.0.minus(other.0) as f64 * period
 }
 
 /// The greatest common divisor. One division if `a` divides `b`, the usual case.

@@ -15,6 +15,7 @@
 //! | [`clock_relation`] | the relation between the clocks of two machines |
 //! | [`matrix`] | threads on each pair of CPUs, and the recommended pair |
 //! | [`process`] | a user's own program and its threads |
+//! | [`saturating`] | sums and differences that saturate |
 //! | [`series`] | the measurements of one thread, and its spikes |
 //! | [`kind`] | the kind of a series: what its values mean |
 //! | [`noise`] | measurements of a thread that never sleeps |
@@ -75,6 +76,7 @@ pub mod published;
 mod response;
 pub mod role;
 pub mod round_trip;
+pub mod saturating;
 pub mod series;
 pub mod shell;
 pub mod shielding;

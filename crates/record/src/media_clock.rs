@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::{CapturedMediaChange, WORST_KEPT};
+use crate::{CapturedMediaChange, WORST_KEPT, saturating::Saturating};
 
 /// The number of frames that show how regularly the timestamps advance.
 const LEARN: usize = 256;
@@ -139,7 +139,7 @@ impl MediaClock {
     #[inline]
     #[must_use]
     pub fn near_ns(&self, at_ns: i64) -> Option<i64> {
-        self.last.map(|last| last.time_ns.saturating_add(at_ns.saturating_sub(last.frame.at_ns).max(0)))
+        self.last.map(|last| last.time_ns.plus(at_ns.minus(last.frame.at_ns).max(0)))
     }
 
     /// Adds a frame.
@@ -155,10 +155,10 @@ impl MediaClock {
     fn add_usual(&mut self, now: &MediaFrame) -> bool {
         let MediaFrame { at_ns, sequence, of_run, restart_bit, time_ns, .. } = *now;
         let (Some(last), None, Some(time_ns)) = (&mut self.last, &self.untimed, time_ns) else { return false };
-        let advance_ns = time_ns.saturating_sub(last.time_ns);
+        let advance_ns = time_ns.minus(last.time_ns);
         let is_usual = sequence == last.frame.sequence.wrapping_add(1)
             && restart_bit == last.frame.restart_bit
-            && at_ns.saturating_sub(last.frame.at_ns) < self.around_ns
+            && at_ns.minus(last.frame.at_ns) < self.around_ns
             && self.usual_advance_ns.contains(&advance_ns)
             && in_run(last.frame.of_run, of_run).is_none_or(|frames| frames == 1);
         if is_usual {
@@ -342,7 +342,7 @@ impl MediaClock {
     #[inline]
     fn advance(&mut self, frames: u64, ns: i64) {
         let (all, advance_ns) = self.advanced;
-        self.advanced = (all.saturating_add(frames), advance_ns.saturating_add(ns));
+        self.advanced = (all.saturating_add(frames), advance_ns.plus(ns));
     }
 
     fn change(&mut self, step: Step, jump_ns: Option<i64>) {
