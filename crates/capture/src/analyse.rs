@@ -515,6 +515,10 @@ fn second_pass(
             if is_wanted {
                 measure.add(&packet, head, &content);
             }
+        } else if let Some((is_wanted, head, content)) = heads.find_any(&packet) {
+            if is_wanted {
+                measure.add_rare(&packet, head, &content);
+            }
         } else if let Ok(classified) = filter.classify(&packet, by_source) {
             let is_wanted = classified.key == key;
             heads.learn(&packet, &classified, is_wanted);

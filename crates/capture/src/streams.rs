@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use frames::{Class, Content, Datagram, Head, Mac, Protocol};
-use record::{CapturedStream, PeriodSource, grouped};
+use record::{CapturedStream, PeriodSource, grouped, saturating::Saturating};
 
 use crate::{
     Options, Packet,
@@ -108,7 +108,7 @@ impl Streams {
     }
 
     /// Adds a frame.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, packet: &Packet, options: &Options) {
         match self.heads.find(packet) {
             Some((index, _, content)) => self.add_to(index, packet, &content),
@@ -126,8 +126,12 @@ impl Streams {
         }
     }
 
-    /// Adds a frame whose head is not known.
+    /// Adds a frame whose head is not known, or is not that of the frame that followed the last time.
+    #[inline(never)]
     fn add_by_key(&mut self, packet: &Packet, options: &Options) {
+        if let Some((index, _, content)) = self.heads.find_any(packet) {
+            return self.add_to(index, packet, &content);
+        }
         match options.filter.classify(packet, &self.known.by_source) {
             Ok(classified) => match self.find(&classified, packet, options) {
                 Some(index) => {
@@ -308,7 +312,7 @@ impl Stream {
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         (self.last_number, self.last_ns) = (packet.number, at_ns);
         let number = Contained::of(content, self.shares_tag);
-        self.track.add(packet.number, number, at_ns.saturating_sub(first_ns), packet.data);
+        self.track.add(packet.number, number, at_ns.minus(first_ns), packet.data);
         true
     }
 
