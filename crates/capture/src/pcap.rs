@@ -46,11 +46,41 @@ impl Header {
 
     #[inline(always)]
     pub(crate) fn next<R: Read>(self, source: &mut Source<R>) -> Result<Option<Span>, CaptureError> {
+        match self.whole(source) {
+            Some(span) => Ok(Some(span)),
+            None => self.read_on(source),
+        }
+    }
+
+    /// The next frame, if the window contains its whole record. `None` without a change otherwise.
+    #[inline(always)]
+    fn whole<R: Read>(self, source: &mut Source<R>) -> Option<Span> {
+        let (head, rest) = source.window.bytes().split_first_chunk::<RECORD>()?;
+        let [seconds, fraction, kept, length] = self.words(head);
+        let kept = kept as usize;
+        if kept > rest.len() || kept > RECORD_MAX {
+            return None;
+        }
+        let fraction_ns = i64::from(fraction) * if self.nanoseconds { 1 } else { 1000 };
+        let at = source.window.pass(RECORD + kept) + RECORD;
+        Some(Span {
+            interface: 0,
+            link_type: self.link_type,
+            at_ns: Some(i64::from(seconds) * 1_000_000_000 + fraction_ns),
+            at,
+            kept,
+            length: length.saturating_sub(self.fcs_bytes),
+        })
+    }
+
+    /// Reads on until the next record is in the window. `None` at the end of the file.
+    #[cold]
+    fn read_on<R: Read>(self, source: &mut Source<R>) -> Result<Option<Span>, CaptureError> {
         if !source.has(RECORD)? {
             return source.ended();
         }
-        let Some(head) = source.window.bytes().first_chunk::<RECORD>() else { return source.ended() };
-        let [seconds, fraction, kept, length] = [0, 4, 8, 12].map(|at| self.order.u32(head, at));
+        let Some(head) = source.window.bytes().first_chunk() else { return source.ended() };
+        let [_, _, kept, _] = self.words(head);
         let kept = kept as usize;
         if kept > RECORD_MAX {
             return Err(source.damaged(format!("a frame length of {kept} bytes")));
@@ -58,15 +88,12 @@ impl Header {
         if !source.has(RECORD + kept)? {
             return source.ended();
         }
-        let fraction_ns = i64::from(fraction) * if self.nanoseconds { 1 } else { 1000 };
-        let at = source.window.pass(RECORD + kept) + RECORD;
-        Ok(Some(Span {
-            interface: 0,
-            link_type: self.link_type,
-            at_ns: Some(i64::from(seconds) * 1_000_000_000 + fraction_ns),
-            at,
-            kept,
-            length: length.saturating_sub(self.fcs_bytes),
-        }))
+        Ok(self.whole(source))
+    }
+
+    /// The four numbers of a record header.
+    #[inline(always)]
+    fn words(self, head: &[u8; RECORD]) -> [u32; 4] {
+        [0, 4, 8, 12].map(|at| self.order.u32(head, at))
     }
 }
