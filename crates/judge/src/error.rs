@@ -23,6 +23,15 @@ pub enum JudgeError {
         /// The error of the kernel.
         source: io::Error,
     },
+    /// The kernel writes its messages to the line.
+    #[error(
+        "the kernel uses {path} as its console: choose another line, or remove console={} from the boot parameters",
+        path.trim_start_matches("/dev/")
+    )]
+    Console {
+        /// The device.
+        path: String,
+    },
     /// The other end does not answer commands.
     #[error(
         "no judge answers at {judge}: check its power and its wires (TX to RX), and its speed, e.g. --judge {path},115200"
@@ -39,6 +48,18 @@ pub enum JudgeError {
         /// The judge.
         judge: String,
         /// Its reply to `version`.
+        reply: String,
+    },
+    /// The other end answers, but not with a version.
+    #[error(
+        "{judge} answered `version` with {}: it needs more than 1 s for a reply, or another program uses the line; \
+         end other programs, and reset the judge",
+        in_words(reply)
+    )]
+    NoVersion {
+        /// The judge.
+        judge: String,
+        /// Its reply, which may be that to another command.
         reply: String,
     },
     /// The judge refused a command.
@@ -92,6 +113,10 @@ pub enum JudgeError {
     /// No thread can be created.
     #[error("cannot create the thread that reads the judge: {0}; close other programs")]
     Thread(#[source] io::Error),
+}
+
+fn in_words(reply: &str) -> String {
+    if reply.is_empty() { "an empty reply".to_owned() } else { format!("`{reply}`") }
 }
 
 fn of_line(error: &io::Error) -> &'static str {

@@ -1,11 +1,11 @@
 //! Serial lines.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read, Write},
     os::{
         fd::{AsFd, BorrowedFd},
-        unix::fs::OpenOptionsExt,
+        unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
     },
     time::Duration,
 };
@@ -32,8 +32,17 @@ impl SerialLine {
     /// Opens a line with this speed in bit/s, and discards the bytes that were received before.
     ///
     /// # Errors
-    /// [`JudgeError::Line`] and [`JudgeError::Speed`].
+    /// [`JudgeError::Line`], [`JudgeError::Speed`], and [`JudgeError::Console`].
     pub fn open(path: &str, baud: u32) -> Result<Self, JudgeError> {
+        Self::open_unless_console(path, baud, &fs::read_to_string("/proc/consoles").unwrap_or_default())
+    }
+
+    /// Opens a line that is none of these consoles. To open a console at another speed would garble it, and the kernel
+    /// would write its messages to the judge.
+    fn open_unless_console(path: &str, baud: u32, consoles: &str) -> Result<Self, JudgeError> {
+        if is_console(path, consoles) {
+            return Err(JudgeError::Console { path: path.to_owned() });
+        }
         let of_line = |source| JudgeError::Line { path: path.to_owned(), source };
         // Without waiting for a carrier, which a line of three wires does not have.
         let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
@@ -114,6 +123,15 @@ impl AsFd for SerialLine {
     }
 }
 
+/// True if the file, or the one that it is a link to, is one of these consoles.
+fn is_console(path: &str, consoles: &str) -> bool {
+    let Ok(real) = fs::canonicalize(path) else { return false };
+    let name = real.strip_prefix("/dev").unwrap_or(&real);
+    let device = fs::metadata(&real).ok().filter(|about| about.file_type().is_char_device());
+    let device = device.map(|about| (rustix::fs::major(about.rdev()), rustix::fs::minor(about.rdev())));
+    sys::console::is_console(consoles, &name.to_string_lossy(), device)
+}
+
 fn set_raw(file: &File, baud: u32) -> rustix::io::Result<()> {
     let mut settings = termios::tcgetattr(file)?;
     settings.make_raw();
@@ -122,4 +140,27 @@ fn set_raw(file: &File, baud: u32) -> rustix::io::Result<()> {
     settings.set_speed(baud)?;
     termios::tcsetattr(file, OptionalActions::Now, &settings)?;
     termios::tcflush(file, QueueSelector::IOFlush)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::{Outcome, SimulatedBoard};
+
+    #[test]
+    fn a_console_of_the_kernel_is_refused() {
+        let board = SimulatedBoard::start(|_| Outcome::Pause).unwrap();
+        let name = board.path().trim_start_matches("/dev/");
+        let numbers = fs::metadata(board.path()).unwrap().rdev();
+        let numbers = format!("{}:{}", rustix::fs::major(numbers), rustix::fs::minor(numbers));
+        for consoles in [format!("{name} -W- (EC p) 0:0\n"), format!("ttyS9 -W- (EC p) {numbers}\n")] {
+            let error = SerialLine::open_unless_console(board.path(), 115_200, &consoles).unwrap_err().to_string();
+            let expected = format!(
+                "the kernel uses {} as its console: choose another line, or remove console={name}",
+                board.path()
+            );
+            assert!(error.starts_with(&expected), "{error}");
+        }
+        SerialLine::open_unless_console(board.path(), 115_200, "tty0 -WU (EC p) 4:7\n").unwrap();
+    }
 }

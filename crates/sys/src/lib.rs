@@ -9,6 +9,7 @@ pub mod alloc_guard;
 pub mod allocator;
 pub mod child;
 pub mod clock;
+pub mod console;
 mod control;
 mod convert;
 pub mod counter;

@@ -110,8 +110,7 @@ impl FromStr for SerialLoop {
 
 /// True if the kernel writes its messages to this port.
 pub(super) fn is_console(root: &Root, port: &str) -> bool {
-    let consoles = root.read("proc/consoles").unwrap_or_default();
-    consoles.lines().any(|line| line.split_whitespace().next() == Some(port))
+    sys::console::is_console(&root.read("proc/consoles").unwrap_or_default(), port, None)
 }
 
 impl fmt::Display for SerialLoop {
