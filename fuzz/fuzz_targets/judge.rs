@@ -12,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 use record::{JudgeProtocol, Responses};
 
 fn tally(protocol: JudgeProtocol) -> Tally {
-    Tally::new(Responses { protocol, ..Responses::default() })
+    Tally::new(Responses { protocol, ..Responses::default() }, 1_000_000)
 }
 
 /// The serial line: decoded frames and settings come back, and are counted without overflow.
@@ -38,7 +38,7 @@ fn line(bytes: &[u8]) {
             }
         }
     }
-    let series = tally.to_series("rest", 1_000_000);
+    let series = tally.to_series("rest");
     assert_eq!(series.samples, series.raw.total());
 }
 
@@ -49,13 +49,13 @@ fn messages(bytes: &[u8], cells: u32) {
         decoder.push(chunk);
         while let Some(message) = decoder.take() {
             match message {
-                Message::Bulk(bulk) => tally.add_bulk(&bulk, 1_000_000, 1),
-                Message::Cells(cells) => tally.set_cells(cells),
+                Message::Bulk(bulk) => tally.add_bulk(&bulk, 1),
+                Message::Cells(cells) => drop(tally.set_cells(cells)),
                 Message::Contradiction(bulk) => assert!(bulk.samples > 0),
             }
         }
     }
-    let series = tally.to_series("rest", 1_000_000);
+    let series = tally.to_series("rest");
     assert_eq!(series.samples, series.raw.total());
 }
 

@@ -21,8 +21,9 @@ const FRAMES_WITHIN: Duration = Duration::from_secs(8);
 const OLD_RUN: Duration = Duration::from_secs(12);
 /// Time between two attempts to change the settings while an earlier run ends.
 const OLD_RUN_CHECK: Duration = Duration::from_millis(20);
-/// The reply to `version`.
+/// The reply to `version`, and its part before the number.
 const VERSION: &str = "punctual-judge 1";
+const VERSION_OF: &str = "punctual-judge ";
 
 /// A connection with the judge.
 #[derive(Debug)]
@@ -53,9 +54,7 @@ impl Board {
             other => other,
         })?;
         let reply = board.exchange("version")?;
-        if reply != VERSION {
-            return Err(JudgeError::Version { judge: name.to_owned(), reply });
-        }
+        check_version(name, reply)?;
         Ok(board)
     }
 
@@ -202,7 +201,42 @@ impl Board {
         Ok(received)
     }
 
-    fn gone(&self, why: String) -> JudgeError {
+    /// The error of a judge that sent a contradiction.
+    pub(crate) fn protocol(&self, what: String) -> JudgeError {
+        JudgeError::Protocol { judge: self.name.clone(), what }
+    }
+
+    /// The error of a judge that is gone.
+    pub(crate) fn gone(&self, why: String) -> JudgeError {
         JudgeError::Gone { judge: self.name.clone(), why }
+    }
+}
+
+/// Checks the reply to `version`. A judge that replies late sends the reply to another command first.
+fn check_version(name: &str, reply: String) -> Result<(), JudgeError> {
+    let judge = name.to_owned();
+    match reply {
+        reply if reply == VERSION => Ok(()),
+        reply if reply.starts_with(VERSION_OF) => Err(JudgeError::Version { judge, reply }),
+        reply => Err(JudgeError::NoVersion { judge, reply }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_version_needs_another_firmware() {
+        let check = |reply: &str| check_version("/dev/ttyACM0", reply.to_owned()).map_err(|error| error.to_string());
+        assert_eq!(check("punctual-judge 1"), Ok(()));
+        let other = check("punctual-judge 2").unwrap_err();
+        assert!(other.contains("answered `punctual-judge 2`") && other.ends_with("flash the judge of this version"));
+        let late = check("").unwrap_err();
+        assert!(
+            late.starts_with("/dev/ttyACM0 answered `version` with an empty reply: it needs more than 1 s"),
+            "{late}"
+        );
+        assert!(check("period=1").unwrap_err().contains("with `period=1`") && !late.contains("flash"));
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     error::JudgeError,
-    latmon::{Decoder, Message, Request},
+    latmon::{Bulk, Decoder, Message, Request},
 };
 
 /// Longest time until the board accepts a connection.
@@ -83,7 +83,7 @@ impl LatmonClient {
         }
         let messages: Vec<Message> = std::iter::from_fn(|| self.decoder.take()).collect();
         let wrong = messages.iter().find_map(|message| match message {
-            Message::Contradiction(bulk) => Some(format!("times that contradict each other ({bulk:?}): is it latmon?")),
+            Message::Contradiction(bulk) => Some(in_words(bulk)),
             Message::Bulk(_) | Message::Cells(_) => None,
         });
         match wrong {
@@ -98,5 +98,38 @@ impl LatmonClient {
 
     fn gone(&self, why: String) -> JudgeError {
         JudgeError::Gone { judge: self.name.clone(), why }
+    }
+}
+
+/// A contradiction in words. The bytes of another service, such as a web server, are mostly text.
+fn in_words(bulk: &Bulk) -> String {
+    let bytes = bulk.encode();
+    if bytes.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) {
+        let text = String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ");
+        return format!("the text `{text}`: another service than latmon uses this port");
+    }
+    let Bulk { sum_ns, min_ns, max_ns, samples, .. } = *bulk;
+    // latmus reads signed numbers.
+    let (sum_ns, min_ns, max_ns) = (sum_ns.cast_signed(), min_ns.cast_signed(), max_ns.cast_signed());
+    format!(
+        "times that contradict each other (sum {sum_ns} ns, smallest {min_ns} ns, largest {max_ns} ns, {samples} answers): \
+         is it latmon?"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contradictions_are_in_words() {
+        let negative =
+            Bulk { sum_ns: 24_000, min_ns: (-500_i32).cast_unsigned(), max_ns: 24_798, overruns: 0, samples: 1000 };
+        assert_eq!(
+            in_words(&negative),
+            "times that contradict each other (sum 24000 ns, smallest -500 ns, largest 24798 ns, 1000 answers): is it latmon?"
+        );
+        let text = Bulk::decode(b"HTTP/1.1 400 Bad Request").unwrap_err();
+        assert_eq!(in_words(&text), "the text `HTTP/1.1 400 Bad Request`: another service than latmon uses this port");
     }
 }

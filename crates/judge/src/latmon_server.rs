@@ -11,12 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use record::Responses;
+
 use crate::{
     board::Board,
     error::JudgeError,
-    frame::{End, Frame, Kind},
+    frame::{Frame, Kind, QuestionResult},
     latmon::{Bulk, REQUEST_BYTES, Request, encode_cells},
     settings::{Level, Settings, TICK_NS},
+    tally::Tally,
 };
 
 /// Time between two checks.
@@ -42,7 +45,7 @@ pub enum Event {
         /// Its period, us.
         period_us: u32,
     },
-    /// A run has ended.
+    /// A run has ended, at the request of latmus or because it has disconnected.
     Ended(Totals),
     /// The client was disconnected, with the reason.
     Refused(String),
@@ -171,10 +174,14 @@ impl LatmonServer {
                 break stop;
             }
         };
-        match run.map(|mut run| self.finish(&mut run)) {
-            Some(Err(error)) => Stop::Judge(error),
-            Some(Ok(())) | None => stop,
-        }
+        let Some(mut run) = run else { return stop };
+        // latmus is gone, or nobody can be sent anything any longer.
+        let stop = match stop {
+            Stop::Judge(_) => stop,
+            Stop::Left | Stop::Client(_) | Stop::Ended => self.finish(&mut run).map_or_else(Stop::Judge, |()| stop),
+        };
+        report(Event::Ended(run.totals()));
+        stop
     }
 
     /// Starts a run; `None` for the request to stop.
@@ -200,14 +207,13 @@ impl LatmonServer {
     fn follow(&mut self, client: &mut Client, run: &mut Run) -> Result<(), Stop> {
         let frames = self.board.frames(CHECK).map_err(Stop::Judge)?;
         if frames.is_empty() && Instant::now() > run.latest {
-            let text = format!("no result for {} s", run.within.as_secs());
-            return Err(Stop::Judge(JudgeError::Gone { judge: "the serial line".to_owned(), why: text }));
+            return Err(Stop::Judge(self.board.gone(format!("no result for {} s", run.within.as_secs()))));
         }
         for frame in frames {
             run.latest = Instant::now() + run.within;
-            if run.add(&frame) {
+            if run.add(&frame).map_err(|what| Stop::Judge(self.board.protocol(what)))? {
                 let why = "its run ended too early: another program uses it".to_owned();
-                return Err(Stop::Judge(JudgeError::Gone { judge: "the serial line".to_owned(), why }));
+                return Err(Stop::Judge(self.board.gone(why)));
             }
         }
         match run.take_bulk(BULK_EVERY) {
@@ -218,8 +224,9 @@ impl LatmonServer {
 
     /// Ends a run, and sends the rest of its times and its histogram.
     fn end(&mut self, client: &mut Client, mut run: Run, report: &mut dyn FnMut(Event)) -> Result<(), Stop> {
-        self.finish(&mut run).map_err(Stop::Judge)?;
-        report(Event::Ended(run.totals));
+        let finished = self.finish(&mut run).map_err(Stop::Judge);
+        report(Event::Ended(run.totals()));
+        finished?;
         if let Some(bulk) = run.take_bulk(Duration::ZERO) {
             client.send(&bulk.encode())?;
         }
@@ -232,12 +239,12 @@ impl LatmonServer {
         let latest = Instant::now() + run.within;
         while Instant::now() < latest {
             for frame in self.board.frames(CHECK)? {
-                if run.add(&frame) {
+                if run.add(&frame).map_err(|what| self.board.protocol(what))? {
                     return Ok(());
                 }
             }
         }
-        Err(JudgeError::Gone { judge: "the serial line".to_owned(), why: "no end of the run".to_owned() })
+        Err(self.board.gone("no end of the run".to_owned()))
     }
 }
 
@@ -294,8 +301,11 @@ struct Run {
     bulk: Bulk,
     bulk_began: Instant,
     cells: Vec<u32>,
-    totals: Totals,
-    next_frame: u32,
+    /// The results as `measure interrupt --judge` counts and checks them.
+    tally: Tally,
+    began: Instant,
+    clamped: u64,
+    max_ns: u64,
 }
 
 impl Run {
@@ -308,47 +318,48 @@ impl Run {
             bulk: Bulk::default(),
             bulk_began: Instant::now(),
             cells: vec![0; request.cells as usize],
-            totals: Totals::default(),
-            next_frame: 0,
+            tally: Tally::new(Responses::default(), settings.period_ns),
+            began: Instant::now(),
+            clamped: 0,
+            max_ns: 0,
+        }
+    }
+
+    /// The counts so far; at the end, those of the judge.
+    fn totals(&self) -> Totals {
+        let counts = self.tally.counts();
+        Totals {
+            answered: self.tally.timed(),
+            missed: counts.missed,
+            lost: if counts.complete { counts.without_time } else { self.tally.skipped() },
+            spurious: counts.spurious,
+            clamped: self.clamped,
+            max_ns: self.max_ns,
         }
     }
 
     /// Counts a frame; true if it is the end of the run.
-    fn add(&mut self, frame: &Frame) -> bool {
-        let number = match frame {
-            Frame::Result(result) => result.number,
-            Frame::End(end) => end.number,
+    ///
+    /// # Errors
+    /// The contradiction to the frames before.
+    fn add(&mut self, frame: &Frame) -> Result<bool, String> {
+        let without_time = |tally: &Tally| match tally.counts().complete {
+            true => tally.counts().without_time,
+            false => tally.skipped(),
         };
-        let lost = number.wrapping_sub(self.next_frame);
-        self.next_frame = number.wrapping_add(1);
+        let without = |tally: &Tally| tally.counts().missed + without_time(tally);
+        let before = without(&self.tally);
         match frame {
-            Frame::Result(result) => {
-                self.totals.lost += u64::from(lost);
-                self.add_overruns(lost);
-                match (result.kind, result.after) {
-                    (Kind::Answered | Kind::Late, Some(ticks)) => self.add_time(u64::from(ticks) * TICK_NS),
-                    (Kind::Missed, _) => {
-                        self.totals.missed += 1;
-                        self.add_overruns(1);
-                    }
-                    (Kind::Spurious | Kind::Answered | Kind::Late, _) => self.totals.spurious += 1,
-                }
-            }
-            Frame::End(end) => self.add_end(end),
+            Frame::Result(result) => self.tally.add_result(result)?,
+            // The totals include lost results.
+            Frame::End(end) => self.tally.add_end(end)?,
         }
-        matches!(frame, Frame::End(_))
-    }
-
-    /// Replaces the counts by the totals, which include lost frames.
-    fn add_end(&mut self, end: &End) {
-        let timed = self.totals.answered;
-        let without_time = (u64::from(end.answered) + u64::from(end.late)).saturating_sub(timed);
-        let counted = self.totals.missed + self.totals.lost;
-        let missing = u64::from(end.missed) + without_time;
-        self.add_overruns(u32::try_from(missing.saturating_sub(counted)).unwrap_or(u32::MAX));
-        self.totals.missed = end.missed.into();
-        self.totals.lost = without_time;
-        self.totals.spurious = end.spurious.into();
+        self.tally.check_elapsed(self.began.elapsed())?;
+        self.add_overruns(u32::try_from(without(&self.tally).saturating_sub(before)).unwrap_or(u32::MAX));
+        if let Frame::Result(QuestionResult { kind: Kind::Answered | Kind::Late, after: Some(ticks), .. }) = frame {
+            self.add_time(u64::from(*ticks) * TICK_NS);
+        }
+        Ok(matches!(frame, Frame::End(_)))
     }
 
     fn add_overruns(&mut self, overruns: u32) {
@@ -367,11 +378,10 @@ impl Run {
         *max_ns = (*max_ns).max(in_message);
         *sum_ns += u64::from(in_message);
         *samples += 1;
-        self.totals.answered += 1;
-        self.totals.max_ns = self.totals.max_ns.max(ns);
+        self.max_ns = self.max_ns.max(ns);
         let Some(last) = self.cells.len().checked_sub(1) else { return };
         let cell = usize::try_from(us).unwrap_or(usize::MAX);
-        self.totals.clamped += u64::from(cell > last);
+        self.clamped += u64::from(cell > last);
         self.cells[cell.min(last)] += 1;
     }
 

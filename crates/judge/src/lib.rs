@@ -39,5 +39,5 @@ pub use self::{
     address::{AddressError, JudgeAddress},
     error::JudgeError,
     remote::RemoteJudge,
-    session::{Lines, Session, SessionSettings, Switch},
+    session::{BROKEN, Lines, Session, SessionSettings, Switch},
 };

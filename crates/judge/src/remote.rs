@@ -1,6 +1,6 @@
 //! A judge at another machine, which reads its results.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::Arc;
 
 use crate::{session::Switch, settings::Level};
 
@@ -32,7 +32,7 @@ impl RemoteJudge {
 
     /// Notes that the judge asks no more questions.
     pub fn set_over(&self) {
-        self.switch.is_over.store(true, Relaxed);
+        self.switch.set_over();
     }
 }
 

@@ -31,6 +31,11 @@ const BULK_WITHIN: Duration = Duration::from_secs(8);
 /// Longest time until the histogram of latmon, which first waits a second for an answer. latmus waits as long.
 const CELLS_WITHIN: Duration = Duration::from_secs(5);
 
+/// Reasons for which a run is invalid because the other end is no judge, or no other program may use it.
+pub const BROKEN: [&str; 2] = [SETTINGS, PROTOCOL];
+const SETTINGS: &str = "judge.settings";
+const PROTOCOL: &str = "judge.protocol";
+
 /// The settings of a session.
 #[derive(Debug, Clone)]
 pub struct SessionSettings {
@@ -58,7 +63,7 @@ pub struct Lines {
 pub struct Switch {
     has_begun: AtomicBool,
     shall_end: AtomicBool,
-    pub(crate) is_over: AtomicBool,
+    is_over: AtomicBool,
 }
 
 impl Switch {
@@ -70,6 +75,11 @@ impl Switch {
     /// Lets the judge end. The machine must answer until it has.
     pub fn end(&self) {
         self.shall_end.store(true, Relaxed);
+    }
+
+    /// Notes that the judge asks no more questions.
+    pub fn set_over(&self) {
+        self.is_over.store(true, Relaxed);
     }
 
     /// True if the judge asks no more questions: it has ended, or is gone.
@@ -105,7 +115,6 @@ impl Switch {
 /// A judge that is ready, or asks questions, or has ended.
 #[derive(Debug)]
 pub struct Session {
-    period_ns: u64,
     cpu: Option<u32>,
     state: Arc<Mutex<State>>,
     switch: Arc<Switch>,
@@ -190,18 +199,18 @@ impl Session {
             random_ns,
             ..Responses::default()
         };
-        let state = Arc::new(Mutex::new(State { tally: Tally::new(about), lost: None }));
+        let state = Arc::new(Mutex::new(State { tally: Tally::new(about, period_ns), lost: None }));
         let switch = Arc::new(Switch::default());
-        let reading = Reading { name, period_ns, state: Arc::clone(&state), switch: Arc::clone(&switch) };
+        let reading = Reading { name, state: Arc::clone(&state), switch: Arc::clone(&switch) };
         let run = move || {
             // The line must be read in time, also with loads on every CPU. Without the right, the niceness stays.
             let _ = sys::sched::set_niceness(-20);
             let result = if reading.switch.wait_for_begin() { reading.run(connection) } else { Ok(()) };
             lock(&reading.state).lost = result.err();
-            reading.switch.is_over.store(true, Relaxed);
+            reading.switch.set_over();
         };
         let thread = std::thread::Builder::new().name("judge".to_owned()).spawn(run).map_err(JudgeError::Thread)?;
-        Ok(Self { period_ns, cpu, state, switch, thread: Some(thread) })
+        Ok(Self { cpu, state, switch, thread: Some(thread) })
     }
 
     /// The switch of the session.
@@ -222,7 +231,7 @@ impl Session {
     /// The series so far.
     #[must_use]
     pub fn series(&self, phase: &str) -> Series {
-        Series { cpu: self.cpu, ..lock(&self.state).tally.to_series(phase, self.period_ns) }
+        Series { cpu: self.cpu, ..lock(&self.state).tally.to_series(phase) }
     }
 
     /// The reason why the judge was lost.
@@ -241,10 +250,10 @@ impl Session {
         let Responses { judge, question_line, answer_line, .. } = counts;
         match &state.lost {
             Some(error @ JudgeError::Settings { .. }) => {
-                reason("judge.settings", error.to_string(), "reset the judge, and check its line")
+                reason(SETTINGS, error.to_string(), "reset the judge, and check its line")
             }
             Some(error @ JudgeError::Protocol { .. }) => {
-                reason("judge.protocol", error.to_string(), "end other programs that use the judge, and reset it")
+                reason(PROTOCOL, error.to_string(), "end other programs that use the judge, and reset it")
             }
             // latmon reports its first answers after 2 s.
             _ if counts.answered == 0 && self.switch.is_over() => {
@@ -325,7 +334,6 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 /// The thread that reads the judge.
 struct Reading {
     name: String,
-    period_ns: u64,
     state: Arc<Mutex<State>>,
     switch: Arc<Switch>,
 }
@@ -340,8 +348,9 @@ impl Reading {
 
     fn read_board(&self, mut board: Board, settings: &Settings) -> Result<(), JudgeError> {
         board.start(settings)?;
+        let began = Instant::now();
         let within = Duration::from_nanos(settings.period_ns + settings.random_ns) + RESULT_WITHIN;
-        let (mut latest, mut is_stopping) = (Instant::now() + within, false);
+        let (mut latest, mut is_stopping) = (began + within, false);
         loop {
             if self.switch.shall_end() && !is_stopping {
                 board.stop()?;
@@ -362,6 +371,7 @@ impl Reading {
                     Frame::Result(result) => state.tally.add_result(&result).map_err(|what| self.protocol(what))?,
                     Frame::End(end) => {
                         state.tally.add_end(&end).map_err(|what| self.protocol(what))?;
+                        state.tally.check_elapsed(began.elapsed()).map_err(|what| self.protocol(what))?;
                         return match end.reason {
                             EndReason::NoEdge => {
                                 Err(self
@@ -375,6 +385,7 @@ impl Reading {
                     }
                 }
             }
+            state.tally.check_elapsed(began.elapsed()).map_err(|what| self.protocol(what))?;
         }
     }
 
@@ -398,13 +409,14 @@ impl Reading {
                 match message {
                     Message::Bulk(bulk) => {
                         let at_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                        state.tally.add_bulk(&bulk, self.period_ns, at_ns);
+                        state.tally.add_bulk(&bulk, at_ns);
+                        state.tally.check_elapsed(began.elapsed()).map_err(|what| self.protocol(what))?;
                         if !is_stopping {
                             latest = Instant::now() + BULK_WITHIN;
                         }
                     }
                     Message::Cells(cells) => {
-                        state.tally.set_cells(cells);
+                        state.tally.set_cells(cells).map_err(|what| self.protocol(what))?;
                         if was_silent {
                             let text =
                                 format!("it sent nothing for {} s: too few answers reached it", BULK_WITHIN.as_secs());

@@ -41,6 +41,12 @@ pub enum Outcome {
     AnswerAndSpurious(u32),
     /// Damaged bytes on the line, then an answer after this number of ticks.
     Damaged(u32),
+    /// An answer after this number of ticks, whose frame is sent twice. No judge does that.
+    Repeat(u32),
+    /// An answer after this number of ticks that is late, whatever the timeout. No judge does that.
+    LateAfter(u32),
+    /// An answer after this number of ticks. At the end of the run, all totals are 0. No judge does that.
+    NoTotals,
     /// The judge is unplugged.
     Unplug,
     /// No question for now.
@@ -128,6 +134,7 @@ struct Run {
     began: Instant,
     totals: End,
     lost_before: u16,
+    has_no_totals: bool,
 }
 
 impl<F: FnMut(u32) -> Outcome> Simulation<F> {
@@ -156,9 +163,12 @@ impl<F: FnMut(u32) -> Outcome> Simulation<F> {
         let (kind, after, is_lost) = match outcome {
             Outcome::Pause => return Ok(true),
             Outcome::Unplug => return Ok(false),
-            Outcome::Answer(ticks) | Outcome::AnswerAndSpurious(ticks) | Outcome::Damaged(ticks) => {
-                (Kind::Answered, Some(ticks), false)
-            }
+            Outcome::Answer(ticks)
+            | Outcome::AnswerAndSpurious(ticks)
+            | Outcome::Damaged(ticks)
+            | Outcome::Repeat(ticks) => (Kind::Answered, Some(ticks), false),
+            Outcome::LateAfter(ticks) => (Kind::Late, Some(ticks), false),
+            Outcome::NoTotals => (Kind::Answered, Some(1), false),
             Outcome::LostAnswer(ticks) => (Kind::Answered, Some(ticks), true),
             Outcome::Miss => (Kind::Missed, None, false),
             Outcome::LostMiss => (Kind::Missed, None, true),
@@ -170,8 +180,16 @@ impl<F: FnMut(u32) -> Outcome> Simulation<F> {
             self.line.write_all(&[0xa5, 1, 0xff, b'x'])?;
         }
         run.send(&mut self.line, kind, after, question, time, is_lost)?;
-        if matches!(outcome, Outcome::AnswerAndSpurious(_)) {
-            run.send(&mut self.line, Kind::Spurious, Some(1), question, time, false)?;
+        match outcome {
+            Outcome::AnswerAndSpurious(_) => {
+                run.send(&mut self.line, Kind::Spurious, Some(1), question, time, false)?
+            }
+            Outcome::Repeat(_) => {
+                run.totals.number -= 1;
+                run.send(&mut self.line, kind, after, question, time, false)?;
+            }
+            Outcome::NoTotals => run.has_no_totals = true,
+            _ => {}
         }
         Ok(true)
     }
@@ -230,6 +248,10 @@ impl<F: FnMut(u32) -> Outcome> Simulation<F> {
 
     fn end(&mut self) -> io::Result<()> {
         match self.run.take() {
+            Some(run) if run.has_no_totals => {
+                let totals = End { number: run.totals.number, ..Run::new().totals };
+                self.line.write_all(&encode(&Frame::End(totals)))
+            }
             Some(run) => self.line.write_all(&encode(&Frame::End(run.totals))),
             None => Ok(()),
         }
@@ -255,7 +277,7 @@ impl Run {
             lost: 0,
             discarded: 0,
         };
-        Self { began: Instant::now(), totals, lost_before: 0 }
+        Self { began: Instant::now(), totals, lost_before: 0, has_no_totals: false }
     }
 
     /// Counts a result, and sends its frame unless it is lost.

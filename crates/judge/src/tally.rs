@@ -1,8 +1,8 @@
 //! The results of a run, counted.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use record::{Histogram, JudgeProtocol, Maxima, RESPONSE, Responses, Series, SeriesKind};
+use record::{Histogram, JudgeProtocol, Maxima, RESPONSE, Responses, Series, SeriesKind, grouped};
 
 use crate::{
     frame::{End, Kind, QuestionResult},
@@ -14,11 +14,22 @@ use crate::{
 const EXACT_MAX: usize = 50_000;
 /// Length of a cell of latmon, ns.
 const CELL_NS: u64 = 1_000;
+/// Time of a bulk of latmon, ns: it contains as many answers as periods fit in.
+const BULK_NS: u64 = 1_000_000_000;
+/// Bulks that the histogram of latmon can contain in addition to those that it sent: that of its warm-up, and one that
+/// was not yet sent when the end was requested.
+const BULKS_UNSENT: u64 = 2;
+/// The clock of a judge can be faster than that of this machine by one part of this many.
+const CLOCK_PART: u32 = 20;
+/// Time that is not compared with the number of questions.
+const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 /// The results of a run so far.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     counts: Responses,
+    /// Time between two questions, which is also the timeout of the judge of punctual: a later answer is late.
+    period_ns: u64,
     raw: Histogram,
     /// Each time of the judge of punctual in ticks, with its count; `None` if there were too many.
     exact: Option<BTreeMap<u32, u64>>,
@@ -32,6 +43,10 @@ pub struct Tally {
     next_frame: u32,
     /// Frames that are missing so far.
     lost_frames: u64,
+    /// Number of the last question with a result.
+    last_question: u32,
+    /// Questions whose frames are missing so far.
+    skipped: u64,
     /// Answers that the bulks of latmon contain, without those of its warm-up.
     in_bulks: u64,
 }
@@ -39,9 +54,10 @@ pub struct Tally {
 impl Tally {
     /// An empty tally. `about` contains the constant figures: judge, protocol, lines and settings.
     #[must_use]
-    pub fn new(about: Responses) -> Self {
+    pub fn new(about: Responses, period_ns: u64) -> Self {
         let overruns = (about.protocol == JudgeProtocol::Latmon).then_some(0);
-        Self { counts: Responses { overruns, ..about }, exact: Some(BTreeMap::new()), ..Self::default() }
+        let counts = Responses { overruns, ..about };
+        Self { counts, period_ns, exact: Some(BTreeMap::new()), ..Self::default() }
     }
 
     /// The figures so far.
@@ -56,6 +72,38 @@ impl Tally {
         self.in_bulks
     }
 
+    /// Answers whose time is known.
+    #[must_use]
+    pub fn timed(&self) -> u64 {
+        self.timed
+    }
+
+    /// Questions whose results are missing so far. The totals at the end say how many of them had an answer.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Checks that the judge can have asked its questions in the time since its start. latmon needs a period or more for
+    /// each answer and for each overrun.
+    ///
+    /// # Errors
+    /// The contradiction.
+    pub fn check_elapsed(&self, elapsed: Duration) -> Result<(), String> {
+        let overruns = self.counts.overruns.unwrap_or_default();
+        let questions = match self.counts.protocol {
+            JudgeProtocol::Punctual => self.counts.questions.max(self.last_question.into()),
+            JudgeProtocol::Latmon => self.in_bulks.max(overruns),
+        };
+        let time_ns = (elapsed + elapsed / CLOCK_PART + CLOCK_SLACK).as_nanos();
+        if u128::from(questions) * u128::from(self.period_ns) <= time_ns {
+            return Ok(());
+        }
+        let [questions, elapsed_ms, period_us] =
+            [questions, u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), self.period_ns / 1000].map(grouped);
+        Err(format!("{questions} results in {elapsed_ms} ms, but a question takes {period_us} us or more"))
+    }
+
     /// Notes the bytes of the line that belonged to nothing.
     pub fn set_damaged_bytes(&mut self, bytes: u64) {
         self.counts.damaged_bytes = bytes;
@@ -66,7 +114,11 @@ impl Tally {
     /// # Errors
     /// The contradiction to the results before.
     pub fn add_result(&mut self, result: &QuestionResult) -> Result<(), String> {
-        self.add_frame(result.number)?;
+        let missing = self.add_frame(result.number)?;
+        if result.kind != Kind::Spurious {
+            self.add_question(result.question, missing)?;
+        }
+        self.check_timeout(result)?;
         let counts = &mut self.counts;
         counts.active_before += u64::from(result.was_active_before() && result.kind != Kind::Spurious);
         counts.discarded += u64::from(result.has_discarded());
@@ -93,8 +145,17 @@ impl Tally {
         self.add_frame(end.number)?;
         let answered = u64::from(end.answered) + u64::from(end.late);
         let counts = &mut self.counts;
-        let is_less = answered < counts.answered || u64::from(end.missed) < counts.missed;
-        if is_less || answered + u64::from(end.missed) != u64::from(end.questions) {
+        let least = [
+            (answered, counts.answered),
+            (end.late.into(), counts.late),
+            (end.missed.into(), counts.missed),
+            (end.spurious.into(), counts.spurious),
+            (end.questions.into(), self.last_question.into()),
+        ];
+        let is_less = least.iter().any(|(total, counted)| total < counted);
+        // Each question and each spurious edge has one frame.
+        let frames = end.questions.wrapping_add(end.spurious);
+        if is_less || answered + u64::from(end.missed) != u64::from(end.questions) || frames != end.number {
             return Err("totals that contradict its results".to_owned());
         }
         counts.without_time = answered - self.timed.min(answered);
@@ -109,15 +170,39 @@ impl Tally {
         Ok(())
     }
 
-    /// Counts the frames that are missing before this one.
-    fn add_frame(&mut self, number: u32) -> Result<(), String> {
+    /// Counts the questions that are missing before this one, as which at most `missing` frames were lost.
+    fn add_question(&mut self, question: u32, missing: u32) -> Result<(), String> {
+        let skipped = question.wrapping_sub(self.last_question).wrapping_sub(1);
+        if skipped > missing {
+            let last = self.last_question;
+            return Err(format!("a result of question {question} after that of question {last}"));
+        }
+        self.last_question = question;
+        self.skipped += u64::from(skipped);
+        Ok(())
+    }
+
+    /// An answer is late if it came after the timeout.
+    fn check_timeout(&self, result: &QuestionResult) -> Result<(), String> {
+        let Some(ns) = result.after.map(|ticks| u64::from(ticks) * TICK_NS) else { return Ok(()) };
+        let kind = match result.kind {
+            Kind::Late if ns < self.period_ns => "a late answer",
+            Kind::Answered if ns > self.period_ns => "an answer in time",
+            Kind::Answered | Kind::Late | Kind::Missed | Kind::Spurious => return Ok(()),
+        };
+        let [ns, timeout_ns] = [ns, self.period_ns].map(grouped);
+        Err(format!("{kind} after {ns} ns, but its timeout is {timeout_ns} ns"))
+    }
+
+    /// Counts the frames that are missing before this one. Returns their number.
+    fn add_frame(&mut self, number: u32) -> Result<u32, String> {
         let missing = number.wrapping_sub(self.next_frame);
         if missing > u32::MAX / 2 {
             return Err("a frame with an earlier number: it was reset, or another program uses it".to_owned());
         }
         self.lost_frames += u64::from(missing);
         self.next_frame = number.wrapping_add(1);
-        Ok(())
+        Ok(missing)
     }
 
     fn add_time(&mut self, ticks: u32, at_ns: u64) {
@@ -140,12 +225,12 @@ impl Tally {
 
     /// Counts the times of a bulk of latmon that arrived `at_ns` after the start. An overrun in a bulk without an answer
     /// later than a period was a question without an answer.
-    pub fn add_bulk(&mut self, bulk: &Bulk, period_ns: u64, at_ns: u64) {
+    pub fn add_bulk(&mut self, bulk: &Bulk, at_ns: u64) {
         let Bulk { sum_ns, min_ns, max_ns, overruns, samples } = *bulk;
         let counts = &mut self.counts;
         *counts.overruns.get_or_insert_default() += u64::from(overruns);
         // latmon compares whole microseconds.
-        let has_late = samples > 0 && u64::from(max_ns) / CELL_NS > period_ns / CELL_NS;
+        let has_late = samples > 0 && u64::from(max_ns) / CELL_NS > self.period_ns / CELL_NS;
         let counted = if has_late { &mut counts.possibly_missed } else { &mut counts.missed };
         *counted += u64::from(overruns);
         if samples > 0 {
@@ -165,12 +250,15 @@ impl Tally {
 
     /// Takes the histogram of latmon. A time counts as the end of its cell, but not as later than the largest one. Those in
     /// the last cell can be later than that cell; if the largest time is, they all count as the largest.
-    pub fn set_cells(&mut self, cells: Vec<u64>) {
+    ///
+    /// # Errors
+    /// The contradiction to the bulks.
+    pub fn set_cells(&mut self, cells: Vec<u64>) -> Result<(), String> {
+        self.check_cells(&cells)?;
         let last = cells.len().saturating_sub(1);
-        let end_of = |cell: usize| (cell as u64 + 1) * CELL_NS - 1;
         let Some(top) = cells.iter().rposition(|&count| count > 0) else {
             (self.counts.cells, self.counts.complete) = (cells, true);
-            return;
+            return Ok(());
         };
         // The bulks lack the answers of the warm-up, and can lack those of the last second.
         let known_ns = self.max.map(|(max_ns, _)| max_ns).filter(|&max_ns| max_ns >= end_of(top) + 1 - CELL_NS);
@@ -192,11 +280,54 @@ impl Tally {
         self.counts.answered = self.raw.total();
         self.counts.questions = self.counts.answered + self.counts.missed;
         (self.counts.cells, self.counts.complete) = (cells, true);
+        Ok(())
+    }
+
+    /// Checks that the histogram of latmon contains the answers of its bulks.
+    ///
+    /// latmon of Zephyr also counts its warm-up in the histogram, as many answers as in a bulk, and can lose a bulk at the
+    /// end (`subsys/net/lib/latmon/latmon.c`). It counts an answer that took longer than a period in the cell of the
+    /// remainder. latmon of libevl counts the same answers in both.
+    fn check_cells(&self, cells: &[u64]) -> Result<(), String> {
+        let all = cells.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        let of_bulk = (BULK_NS / self.period_ns.max(1)).max(1);
+        let contradiction = |what: String| Err(format!("a histogram that contradicts its statistics: {what}"));
+        if all < self.in_bulks || all > self.in_bulks + BULKS_UNSENT * of_bulk {
+            let [all, known] = [all, self.in_bulks].map(grouped);
+            return contradiction(format!("{all} answers instead of {known}"));
+        }
+        let (Some(min_ns), Some((max_ns, _)), Some(last)) = (self.min_ns, self.max, cells.len().checked_sub(1)) else {
+            return Ok(());
+        };
+        let cell_of = |ns: u64| usize::try_from(ns / CELL_NS).unwrap_or(usize::MAX).min(last);
+        let has_cell = |ns: u64| ns / CELL_NS <= self.period_ns / CELL_NS;
+        for (name, ns) in [("smallest", min_ns), ("largest", max_ns)] {
+            if has_cell(ns) && cells[cell_of(ns)] == 0 {
+                return contradiction(format!("it lacks the {name} time of {} ns", grouped(ns)));
+            }
+        }
+        // The smallest and the largest sum of as many answers as the bulks contain.
+        let least =
+            sum_of(cells.iter().enumerate().map(|(cell, &count)| (cell as u64 * CELL_NS, count)), self.in_bulks);
+        let end_ns = |cell: usize| if cell == last { end_of(cell).max(max_ns) } else { end_of(cell) };
+        let most = sum_of(cells.iter().enumerate().rev().map(|(cell, &count)| (end_ns(cell), count)), self.in_bulks);
+        if self.sum_ns < least || has_cell(max_ns) && self.sum_ns > most {
+            return contradiction(format!("its times cannot have a sum of {} ns", self.sum_ns));
+        }
+        let extra = all - self.in_bulks;
+        let inside = &cells[cell_of(min_ns)..=cell_of(max_ns).max(cell_of(min_ns))];
+        let outside = all - inside.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        if has_cell(max_ns) && outside > extra {
+            let what = format!("{} answers are outside of its smallest and largest time", grouped(outside));
+            return contradiction(what);
+        }
+        Ok(())
     }
 
     /// The series so far.
     #[must_use]
-    pub fn to_series(&self, phase: &str, period_ns: u64) -> Series {
+    pub fn to_series(&self, phase: &str) -> Series {
+        let period_ns = self.period_ns;
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         let exact = self.exact.iter().flatten().map(|(&ticks, &count)| (u64::from(ticks) * TICK_NS, count)).collect();
         // latmon waits for an answer before its next question, so a late one omits others.
@@ -220,6 +351,22 @@ impl Tally {
             ..Series::default()
         }
     }
+}
+
+/// The end of a cell of latmon, ns.
+fn end_of(cell: usize) -> u64 {
+    (cell as u64 + 1) * CELL_NS - 1
+}
+
+/// The sum of the first `count` times; each is given with its count.
+fn sum_of(times: impl Iterator<Item = (u64, u64)>, mut count: u64) -> u128 {
+    let mut sum = 0;
+    for (ns, of_time) in times {
+        let taken = of_time.min(count);
+        sum += u128::from(ns) * u128::from(taken);
+        count -= taken;
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -255,43 +402,51 @@ mod tests {
         }
     }
 
+    const PERIOD_NS: u64 = 1_000_000;
+
+    fn board() -> Tally {
+        Tally::new(Responses::default(), PERIOD_NS)
+    }
+
     fn latmon() -> Tally {
-        Tally::new(Responses { protocol: JudgeProtocol::Latmon, resolution_ns: 1000, ..Responses::default() })
+        let about = Responses { protocol: JudgeProtocol::Latmon, resolution_ns: 1000, ..Responses::default() };
+        Tally::new(about, PERIOD_NS)
     }
 
     #[test]
     fn each_time_is_exact_and_misses_are_counted() {
-        let mut tally = Tally::new(Responses::default());
+        let mut tally = board();
         for (number, kind, after) in [
             (0, Kind::Answered, Some(1)),
             (1, Kind::Missed, None),
-            (2, Kind::Late, Some(12_501)),
+            (2, Kind::Late, Some(125_001)),
             (3, Kind::Answered, Some(1)),
         ] {
             tally.add_result(&result(number, kind, after)).unwrap();
         }
         tally.add_result(&result(4, Kind::Spurious, Some(9))).unwrap();
         tally.add_end(&end(5, 2, 1, 1)).unwrap();
-        let series = tally.to_series("rest", 1_000_000);
+        let series = tally.to_series("rest");
         let responses = series.kind.responses().unwrap();
-        assert_eq!((series.samples, series.min_ns, series.max_ns), (3, Some(8), Some(100_008)));
+        assert_eq!((series.samples, series.min_ns, series.max_ns), (3, Some(8), Some(1_000_008)));
         assert_eq!(series.max_at_ns, Some(2_000_000));
-        assert_eq!(responses.exact, [(8, 2), (100_008, 1)]);
+        assert_eq!(responses.exact, [(8, 2), (1_000_008, 1)]);
         assert_eq!((responses.questions, responses.answered, responses.late, responses.missed), (4, 3, 1, 1));
         assert_eq!((responses.spurious, responses.without_time, responses.complete), (1, 0, true));
     }
 
     #[test]
     fn lost_frames_are_unknown_until_the_totals_say_more() {
-        let mut tally = Tally::new(Responses::default());
+        let mut tally = board();
         tally.add_result(&result(0, Kind::Answered, Some(5))).unwrap();
-        tally.add_result(&result(4, Kind::Answered, Some(5))).unwrap();
+        tally.add_result(&QuestionResult { question: 4, ..result(4, Kind::Answered, Some(5)) }).unwrap();
+        assert_eq!((tally.skipped(), tally.timed()), (2, 2));
         assert_eq!((tally.counts().without_time, tally.counts().missed), (3, 0));
         // Of the three, one was a miss and one a spurious edge.
         tally.add_end(&end(5, 3, 0, 1)).unwrap();
         assert_eq!((tally.counts().without_time, tally.counts().missed, tally.counts().answered), (1, 1, 3));
         assert!(tally.add_result(&result(2, Kind::Missed, None)).unwrap_err().contains("reset"));
-        let mut tally = Tally::new(Responses::default());
+        let mut tally = board();
         tally.add_result(&result(0, Kind::Missed, None)).unwrap();
         assert!(tally.add_end(&end(1, 1, 0, 0)).unwrap_err().contains("contradict"));
     }
@@ -299,12 +454,12 @@ mod tests {
     #[test]
     fn latmon_gives_cells_and_discards_missing_answers() {
         let mut tally = latmon();
-        tally.add_bulk(&Bulk { sum_ns: 9_000, min_ns: 1_500, max_ns: 5_200, overruns: 2, samples: 3 }, 1_000_000, 1);
-        tally.add_bulk(&Bulk { overruns: 1, ..Bulk::default() }, 1_000_000, 2);
+        tally.add_bulk(&Bulk { sum_ns: 9_000, min_ns: 1_500, max_ns: 5_200, overruns: 2, samples: 3 }, 1);
+        tally.add_bulk(&Bulk { overruns: 1, ..Bulk::default() }, 2);
         let mut cells = vec![0; 10];
         (cells[1], cells[2], cells[5]) = (1, 1, 1);
-        tally.set_cells(cells);
-        let series = tally.to_series("rest", 1_000_000);
+        tally.set_cells(cells).unwrap();
+        let series = tally.to_series("rest");
         let responses = series.kind.responses().unwrap();
         assert_eq!((responses.missed, responses.possibly_missed, responses.overruns), (3, 0, Some(3)));
         assert_eq!((series.max_ns, series.samples, responses.clamped), (Some(5_200), 3, 0));
@@ -315,13 +470,9 @@ mod tests {
     #[test]
     fn answers_beyond_the_last_cell_count_as_the_largest() {
         let mut tally = latmon();
-        tally.add_bulk(
-            &Bulk { sum_ns: 1_300_000, min_ns: 9_100, max_ns: 1_200_000, overruns: 4, samples: 3 },
-            1_000_000,
-            1,
-        );
-        tally.set_cells(vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 3]);
-        let series = tally.to_series("rest", 1_000_000);
+        tally.add_bulk(&Bulk { sum_ns: 1_300_000, min_ns: 9_100, max_ns: 1_200_000, overruns: 4, samples: 3 }, 1);
+        tally.set_cells(vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 3]).unwrap();
+        let series = tally.to_series("rest");
         let responses = series.kind.responses().unwrap();
         assert_eq!(
             (responses.clamped, responses.possibly_missed, responses.missed),
@@ -332,9 +483,98 @@ mod tests {
         assert_eq!(series.corrected.total(), 6, "each of the three may have omitted a question");
         // The histogram contains an answer that no bulk has, beyond the last cell: its time is not known.
         let mut tally = latmon();
-        tally.add_bulk(&Bulk { sum_ns: 10, min_ns: 10, max_ns: 10, overruns: 0, samples: 1 }, 1_000_000, 1);
-        tally.set_cells(vec![1, 1]);
-        let series = tally.to_series("rest", 1_000_000);
+        tally.add_bulk(&Bulk { sum_ns: 10, min_ns: 10, max_ns: 10, overruns: 0, samples: 1 }, 1);
+        tally.set_cells(vec![1, 1]).unwrap();
+        let series = tally.to_series("rest");
         assert_eq!((series.max_ns, series.samples), (None, 2));
+    }
+
+    #[test]
+    fn results_that_contradict_each_other_are_refused() {
+        let after = |results: &[QuestionResult]| {
+            let mut tally = board();
+            results.iter().try_for_each(|result| tally.add_result(result)).unwrap_err()
+        };
+        let first = result(0, Kind::Answered, Some(3_000));
+        assert!(after(&[first, first]).contains("an earlier number"), "a frame is repeated");
+        assert!(
+            after(&[result(0, Kind::Late, Some(100))]).starts_with("a late answer after 800 ns, but its timeout is")
+        );
+        assert!(after(&[result(0, Kind::Answered, Some(125_001))]).starts_with("an answer in time after 1,000,008 ns"));
+        let again = QuestionResult { question: 1, ..result(1, Kind::Missed, None) };
+        assert_eq!(after(&[first, again]), "a result of question 1 after that of question 1");
+        // More questions are missing than frames.
+        let far = QuestionResult { question: 900, ..result(1, Kind::Missed, None) };
+        assert_eq!(after(&[first, far]), "a result of question 900 after that of question 1");
+        let totals = |end: End| {
+            let mut tally = board();
+            tally.add_result(&first).unwrap();
+            tally.add_end(&end)
+        };
+        let right = End { spurious: 0, ..end(1, 1, 0, 0) };
+        assert_eq!(totals(right), Ok(()));
+        for wrong in [
+            End { answered: 0, questions: 0, number: 1, ..right },
+            End { answered: 6, ..right },
+            End { answered: 6, questions: 6, ..right },
+            End { spurious: 1, ..right },
+        ] {
+            assert_eq!(totals(wrong).unwrap_err(), "totals that contradict its results", "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn more_results_than_the_time_allows_are_refused() {
+        let (bulk, second) =
+            (Bulk { sum_ns: 24_000_000, min_ns: 24_000, max_ns: 24_000, overruns: 0, samples: 1000 }, 1);
+        let mut tally = latmon();
+        (1..=4).for_each(|_| tally.add_bulk(&bulk, second));
+        // It discards the answers of its first second. Its clock can be faster.
+        for (seconds, fits) in [(5, true), (4, true), (3, true), (2, false)] {
+            assert_eq!(tally.check_elapsed(Duration::from_secs(seconds)).is_ok(), fits, "{seconds} s");
+        }
+        let error = tally.check_elapsed(Duration::from_secs(2)).unwrap_err();
+        assert_eq!(error, "4,000 results in 2,000 ms, but a question takes 1,000 us or more");
+        tally.add_bulk(&Bulk { overruns: u32::MAX, ..bulk }, second);
+        assert!(tally.check_elapsed(Duration::from_hours(1)).is_err(), "an overrun takes a period, too");
+        let mut tally = board();
+        tally.add_result(&QuestionResult { number: 9_000, question: 9_001, ..result(0, Kind::Missed, None) }).unwrap();
+        assert_eq!([7, 9].map(|seconds| tally.check_elapsed(Duration::from_secs(seconds)).is_ok()), [false, true]);
+    }
+
+    #[test]
+    fn a_histogram_must_contain_the_answers_of_the_bulks() {
+        // 1,000 answers after 24 us and 1,000 after 30 us.
+        let check = |change: &dyn Fn(&mut Vec<u64>)| {
+            let mut tally = latmon();
+            tally.add_bulk(&Bulk { sum_ns: 54_400_000, min_ns: 24_100, max_ns: 30_700, overruns: 0, samples: 2000 }, 1);
+            let mut cells = vec![0; 1000];
+            (cells[24], cells[30]) = (1000, 1000);
+            change(&mut cells);
+            tally.set_cells(cells)
+        };
+        assert_eq!(check(&|_| ()), Ok(()));
+        // The warm-up is in the histogram of Zephyr's latmon only.
+        assert_eq!(check(&|cells| cells[12] = 1000), Ok(()));
+        for (why, change) in [
+            ("2,000 answers are missing", &(|cells: &mut Vec<u64>| cells.fill(0)) as &dyn Fn(&mut Vec<u64>)),
+            ("doubled and more", &|cells| cells.iter_mut().for_each(|count| *count *= 3)),
+            ("shifted", &|cells| cells.rotate_right(50)),
+            ("without the smallest time", &|cells| cells.swap(24, 25)),
+            ("without the largest time", &|cells| cells.swap(30, 29)),
+            ("too many small times", &|cells| (cells[24], cells[30]) = (1_990, 10)),
+            ("too many large times", &|cells| (cells[24], cells[30]) = (10, 1_990)),
+            ("times above the largest", &|cells| (cells[24], cells[31]) = (999, 1)),
+            ("a huge count", &|cells| cells[5] = u64::from(u32::MAX)),
+        ] {
+            let error = check(change).expect_err(why);
+            assert!(error.starts_with("a histogram that contradicts its statistics: "), "{error}");
+        }
+        // Zephyr's latmon counts an answer of 1.2 ms at 200 us if the period is 1 ms.
+        let mut tally = latmon();
+        tally.add_bulk(&Bulk { sum_ns: 1_224_100, min_ns: 24_100, max_ns: 1_200_000, overruns: 1, samples: 2 }, 1);
+        let mut cells = vec![0; 1000];
+        (cells[24], cells[200]) = (1, 1);
+        assert_eq!(tally.set_cells(cells), Ok(()));
     }
 }

@@ -36,11 +36,29 @@ impl Serving {
         LatmonClient::connect("127.0.0.1", self.address.port(), "latmon").unwrap()
     }
 
-    fn end(mut self) -> Vec<Event> {
+    fn end(self) -> Vec<Event> {
+        let (result, events) = self.finish();
+        result.unwrap();
+        events
+    }
+
+    fn finish(mut self) -> (Result<(), JudgeError>, Vec<Event>) {
         self.shall_end.store(true, Relaxed);
-        self.thread.take().unwrap().join().unwrap().unwrap();
+        let result = self.thread.take().unwrap().join().unwrap();
         let events = self.events.lock().unwrap();
-        events.clone()
+        (result, events.clone())
+    }
+
+    /// Waits until an event of this kind.
+    fn wait_for(&self, is_it: impl Fn(&Event) -> bool) -> Event {
+        let latest = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Some(event) = self.events.lock().unwrap().iter().find(|event| is_it(event)) {
+                return event.clone();
+            }
+            assert!(Instant::now() < latest, "{:?}", self.events);
+            std::thread::sleep(CHECK);
+        }
     }
 }
 
@@ -103,4 +121,40 @@ fn one_client_follows_another_and_a_wrong_request_is_refused() {
     let refused =
         events.iter().any(|event| matches!(event, Event::Refused(text) if text.contains("a period of 10 us")));
     assert!(refused, "{events:?}");
+}
+
+#[test]
+fn a_client_that_disconnects_gets_its_totals_printed() {
+    let serving = Serving::start(|question| if question > 20 { Outcome::Pause } else { Outcome::Miss });
+    let mut client = serving.client();
+    client.start(Request { period_us: 1000, cells: 100 }).unwrap();
+    // No bulk comes without an answer.
+    std::thread::sleep(Duration::from_millis(500));
+    drop(client);
+    let ended = serving.wait_for(|event| matches!(event, Event::Ended(_)));
+    assert_eq!(ended, Event::Ended(Totals { missed: 20, ..Totals::default() }));
+    serving.end();
+}
+
+#[test]
+fn contradictions_end_the_server() {
+    for (lie, expected) in [
+        (Outcome::Repeat(7), "sent a frame with an earlier number"),
+        (Outcome::LateAfter(7), "sent a late answer after 56 ns"),
+        (Outcome::NoTotals, "sent totals that contradict its results"),
+    ] {
+        let serving = Serving::start(move |question| match question {
+            1..=5 => Outcome::Answer(7),
+            6 => lie,
+            _ => Outcome::Pause,
+        });
+        let mut client = serving.client();
+        client.start(Request { period_us: 1000, cells: 100 }).unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        drop(client);
+        serving.wait_for(|event| matches!(event, Event::Ended(_)));
+        let (result, _) = serving.finish();
+        let error = result.unwrap_err().to_string();
+        assert!(error.starts_with("the judge at /dev/pts/") && error.contains(expected), "{error}");
+    }
 }

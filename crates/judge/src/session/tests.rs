@@ -167,17 +167,17 @@ fn bulk(samples: u32, time_ns: u32, overruns: u32) -> Bulk {
 
 #[test]
 fn answers_and_overruns_of_latmon_come_out_exactly() {
-    let before = [bulk(1000, 41_500, 0).encode(), bulk(998, 50_001, 2).encode()].concat();
+    let before = [bulk(500, 41_500, 0).encode(), bulk(398, 50_001, 2).encode()].concat();
     let mut cells = vec![0; 1000];
-    (cells[41], cells[50]) = (1000, 998);
+    (cells[41], cells[50]) = (500, 398);
     let after = [&bulk(0, 0, 1).encode()[..], &encode_cells(&cells)].concat();
     let mut session = open(&latmon(before, after)).unwrap();
-    let series = run(&mut session, |responses| responses.answered >= 1998);
+    let series = run(&mut session, |responses| responses.answered >= 898);
     let responses = series.kind.responses().unwrap();
     assert_eq!(session.lost(), None);
-    assert_eq!((responses.answered, responses.missed, responses.overruns), (1998, 3, Some(3)));
-    assert_eq!((series.samples, series.min_ns, series.max_ns), (1998, Some(41_500), Some(50_001)));
-    assert_eq!(responses.cells.iter().sum::<u64>(), 1998);
+    assert_eq!((responses.answered, responses.missed, responses.overruns), (898, 3, Some(3)));
+    assert_eq!((series.samples, series.min_ns, series.max_ns), (898, Some(41_500), Some(50_001)));
+    assert_eq!(responses.cells.iter().sum::<u64>(), 898);
     assert!(responses.complete && responses.resolution_ns == 1000 && session.reasons().is_empty());
     let flaw = "latmon counted 3 overruns: 3 questions had no answer, and are missing from its histogram";
     let caveats = session.caveats();
@@ -202,4 +202,45 @@ fn a_connection_that_is_lost_keeps_the_times_of_latmon() {
     let responses = series.kind.responses().unwrap();
     assert_eq!((responses.answered, series.max_ns, series.samples), (1000, Some(41_500), 0), "there is no histogram");
     assert!(!responses.complete && session.lost().unwrap().contains("closed the connection"), "{:?}", session.lost());
+}
+
+/// The reason of a run with this latmon, which sends a bulk of 500 answers first.
+fn reason_after(first: Bulk, after: Vec<u8>) -> (String, String) {
+    let mut session = open(&latmon(first.encode().to_vec(), after)).unwrap();
+    run(&mut session, |responses| responses.answered > 0);
+    let reasons = session.reasons();
+    let [reason] = &reasons[..] else { panic!("{reasons:?} {:?}", session.lost()) };
+    (reason.id.clone(), reason.text.clone())
+}
+
+#[test]
+fn a_histogram_that_contradicts_the_statistics_makes_a_run_invalid() {
+    let with = |cells: &[(usize, u32)]| {
+        let mut all = vec![0; 1000];
+        cells.iter().for_each(|&(cell, count)| all[cell] = count);
+        [&bulk(0, 0, 0).encode()[..], &encode_cells(&all)].concat()
+    };
+    for cells in [&[][..], &[(41, 5000)], &[(91, 500)], &[(41, 499)], &[(41, 500), (5, u32::MAX)]] {
+        let (id, text) = reason_after(bulk(500, 41_500, 0), with(cells));
+        assert!(id == "judge.protocol" && text.contains("sent a histogram that contradicts its statistics"), "{text}");
+    }
+}
+
+#[test]
+fn more_answers_than_periods_make_a_run_invalid() {
+    for first in [bulk(500_000, 41_500, 0), bulk(500, 41_500, u32::MAX)] {
+        let (id, text) = reason_after(first, Vec::new());
+        assert!(id == "judge.protocol" && text.contains("but a question takes 1,000 us or more"), "{text}");
+    }
+}
+
+#[test]
+fn a_judge_that_contradicts_itself_makes_a_run_invalid() {
+    for lie in [Outcome::Repeat(7), Outcome::LateAfter(7), Outcome::NoTotals] {
+        let board = board(vec![Outcome::Answer(7), Outcome::Answer(7), lie, Outcome::Answer(7)]);
+        let mut session = open(board.path()).unwrap();
+        run(&mut session, |responses| responses.answered >= 4);
+        let reasons = session.reasons();
+        assert!(matches!(&reasons[..], [reason] if reason.id == "judge.protocol"), "{lie:?}: {reasons:?}");
+    }
 }
