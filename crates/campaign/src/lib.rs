@@ -11,6 +11,7 @@
 //! | `shielded` | runs on shielded CPUs |
 //! | [`on_spike`] | actions at spikes, while the measurement goes on |
 //! | `nic` | settings of a network interface for the run |
+//! | [`outside`] | compares the results of an outside judge with those of the thread |
 //! | `evl` | threads of the EVL core |
 //! | [`leftovers`] | what killed runs left on the machine |
 //! | `supervisor` | checks during a phase that the run is still what was requested |
@@ -48,6 +49,7 @@ pub mod matrix;
 mod nic;
 pub mod on_spike;
 pub mod order;
+pub mod outside;
 mod phase;
 pub mod plan;
 pub mod probe;

@@ -57,6 +57,7 @@ use crate::{
     error::RunError,
     evl, nic,
     on_spike::Actor,
+    outside,
     phase::{self, Ended, PhaseRun, RunContext},
     plan::{PhasePlan, Plan, StopOn},
     probe::{
@@ -320,6 +321,7 @@ impl<'a> Run<'a> {
         validity::judge_loads(record, &record.phases[index].loads.clone());
         let properties = plan.probe.definition().properties();
         validity::judge_ends(record, self.root, &phase_run.timers, &properties, gone.as_deref());
+        validity::add_all(record, outside::contradiction(record, &phase.name));
         record.caveats.extend(gone.map(|text| Caveat { kind: record::GONE.to_owned(), text }));
         validity::judge_coverage(record, &phase.name);
         validity::judge_stops(record, &phase.name, phase_run.supervisor.reasons());

@@ -1,5 +1,6 @@
 //! Merges the results of the far end into the record of the near end.
 
+use campaign::outside;
 use judge::Session;
 use record::{Caveat, ClockRelation, ClockTie, Far, Reason, Record, Series, State, Stream, grouped};
 
@@ -39,12 +40,16 @@ pub fn merge_interrupts(mut record: Record, host: &str, judge: Option<Session>) 
     let phase = record.phases.first().map(|phase| phase.name.clone()).unwrap_or_default();
     let cpu = record.series.first().and_then(|series| series.cpu);
     record.series.push(Series { cpu, ..judge.series(&phase) });
-    for reason in judge.reasons() {
+    for reason in judge.reasons().into_iter().chain(outside::contradiction(&record, &phase)) {
         add(&mut record, reason);
     }
     record.caveats.extend(judge.caveats());
     if let Some(why) = judge.lost() {
         record.state = State::Interrupted;
+        if !record.validity.reasons.iter().any(|reason| reason.text == why) {
+            let remedy = "check the connection with the judge, and see `dmesg`".to_owned();
+            add(&mut record, Reason { id: "pacer.failed".to_owned(), text: why.clone(), remedy });
+        }
         record.caveats.push(Caveat { kind: "judge".to_owned(), text: format!("the judge was lost: {why}") });
     }
     record

@@ -81,6 +81,8 @@ pub struct Interrupt {
     shared: Arc<Shared>,
     driver: Option<Driver>,
     judge: Option<Session>,
+    /// True if an outside judge asks, here or at another machine.
+    is_judged: bool,
     /// A file that exists as long as the source, if the kernel does not report the end of the source otherwise.
     presence: Option<PathBuf>,
 }
@@ -94,7 +96,8 @@ impl Interrupt {
         let driver_switch = driver.as_ref().map(Driver::switch);
         let work =
             Waiting { source, shared: Arc::clone(&shared), driver: driver_switch, judge: None, has_started: false };
-        Self { settings, about, keeps_each, work: Some(Box::new(work)), shared, driver, judge: None, presence: None }
+        let work: Option<Box<dyn Work>> = Some(Box::new(work));
+        Self { settings, about, keeps_each, work, shared, driver, judge: None, is_judged: false, presence: None }
     }
 
     /// Prepares a probe that answers the questions of an outside judge, which has not begun. `session` reads its results;
@@ -109,7 +112,8 @@ impl Interrupt {
         let switch = Some(source.switch());
         let work = Waiting { source, shared: Arc::clone(&shared), driver: None, judge: switch, has_started: false };
         let work: Option<Box<dyn Work>> = Some(Box::new(work));
-        Self { settings, about, keeps_each: true, work, shared, driver: None, judge: session, presence: None }
+        let (judge, is_judged) = (session, true);
+        Self { settings, about, keeps_each: true, work, shared, driver: None, judge, is_judged, presence: None }
     }
 
     /// Ends the run when this file no longer exists. For sources whose wait does not fail when they are removed.
@@ -132,6 +136,7 @@ impl Interrupt {
             lost,
             spurious,
             unanswered: unanswered + after_last,
+            after_end: self.is_judged.then(|| self.shared.after_end.load(Relaxed)),
             overruns: self.shared.overruns.load(Relaxed),
             to_kernel: to_kernel.to_record(),
             to_thread: to_thread.to_record(),
@@ -193,7 +198,10 @@ impl ProbeThreads for Interrupt {
 
     fn reasons(&self) -> Vec<Reason> {
         let (seen, spurious) = (self.shared.seen.load(Relaxed), self.shared.spurious.load(Relaxed));
-        let silent = (seen == 0).then(|| {
+        // A judge that is none asks no questions.
+        let of_judge: Vec<Reason> = self.judge.iter().flat_map(Session::reasons).collect();
+        let is_judge = !of_judge.iter().any(|reason| judge::BROKEN.contains(&reason.id.as_str()));
+        let silent = (seen == 0 && is_judge).then(|| {
             let edges = match self.driver.as_ref().map(Driver::edges) {
                 Some(edges) => format!(" after {} of the output line", counted(edges, "edge")),
                 None => String::new(),
@@ -217,7 +225,6 @@ impl ProbeThreads for Interrupt {
             text: format!("the output line could not be set: {error}"),
             remedy: "see `dmesg`".to_owned(),
         });
-        let of_judge = self.judge.iter().flat_map(Session::reasons);
         silent.into_iter().chain(failed).chain(of_judge).collect()
     }
 

@@ -42,6 +42,10 @@ pub struct Interrupts {
     pub unanswered: u64,
     /// Interrupts without an edge of the output line.
     pub spurious: u64,
+    /// Interrupts after the end of the measurement, which the thread answered until the outside judge had ended. They are
+    /// not in the series. Absent without a judge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_end: Option<u64>,
     /// From the interrupt to the kernel's stamp in its handler; absent if one of them is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_kernel: Option<Times>,

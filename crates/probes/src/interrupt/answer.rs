@@ -195,15 +195,18 @@ impl<L: Answering> Source for AnsweredLine<L> {
         }
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Option<u64> {
         self.judge.end();
         let until_ns = Clock::Monotonic.now_ns() + AFTER_END_NS;
+        let mut answered = 0;
         while !self.judge.is_over() && Clock::Monotonic.now_ns() < until_ns {
-            if self.lines.answer_next().is_err() {
+            match self.lines.answer_next() {
+                Ok(edge) => answered += edge.map_or(0, |edge| 1 + edge.lost),
                 // The judge counts the rest as missing.
-                return;
+                Err(_) => break,
             }
         }
+        Some(answered)
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Shared {
     pub overruns: AtomicU64,
     pub spurious: AtomicU64,
     pub unanswered: AtomicU64,
+    /// Interrupts after the end of the measurement.
+    pub after_end: AtomicU64,
     /// From the interrupt to the kernel's stamp.
     pub to_kernel: TimeCounters,
     /// From the kernel's stamp to the wake-up.

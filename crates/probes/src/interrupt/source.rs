@@ -45,8 +45,11 @@ pub trait Source: Send {
     /// The error of the kernel, if the source is gone.
     fn wait(&mut self) -> io::Result<Found>;
 
-    /// Called once on the measuring thread after the last wait, if the source has started.
-    fn finish(&mut self) {}
+    /// Called once on the measuring thread after the last wait, if the source has started. Returns the number of interrupts
+    /// that it served after that; `None` if it serves none.
+    fn finish(&mut self) -> Option<u64> {
+        None
+    }
 }
 
 /// The result of a wait.

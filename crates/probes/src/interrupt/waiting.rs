@@ -77,8 +77,10 @@ impl<S: Source> Drop for Waiting<S> {
         if let Some(driver) = &self.driver {
             driver.end();
         }
-        if self.has_started {
-            self.source.finish();
+        if self.has_started
+            && let Some(interrupts) = self.source.finish()
+        {
+            add(&self.shared.after_end, interrupts);
         }
     }
 }

@@ -123,6 +123,32 @@ fn edges_that_come_after_an_answer_are_answered_again() {
     assert_eq!(board.levels(Duration::from_secs(1)), [1, 0, 1, 0]);
 }
 
+#[test]
+fn questions_after_the_end_are_answered_and_counted() {
+    let (input, output, mut board) = lines();
+    let judge = Arc::new(judge::Switch::default());
+    let mut line = AnsweredLine::new(InBandAnswers::new(input, output), "line".to_owned(), Arc::clone(&judge));
+    (0..3).for_each(|_| board.edge(Clock::Monotonic.now_ns()));
+    let asked = std::thread::spawn(move || {
+        let is_answered = board.is_answered();
+        std::thread::sleep(Duration::from_millis(100));
+        judge.set_over();
+        is_answered
+    });
+    assert_eq!(line.finish(), Some(3));
+    assert!(asked.join().unwrap());
+}
+
+#[test]
+fn a_judge_that_contradicts_itself_is_the_only_reason() {
+    let (interrupt, _) = measure(|_, _| Outcome::LateAfter(7), 1_000_000);
+    let reasons = interrupt.reasons();
+    assert!(
+        matches!(&reasons[..], [reason] if reason.id == "judge.protocol"),
+        "not that no interrupt came: {reasons:?}"
+    );
+}
+
 /// Lets the judge of software ask `questions` times, and measures.
 fn measure(
     mut outcome: impl FnMut(u32, &mut TestBoard) -> Outcome + Send + 'static,
@@ -202,6 +228,7 @@ fn the_judge_gets_an_answer_to_each_question_and_its_times_come_out_exactly() {
     // The thread's own series has the way from the stamp to the thread, of each edge.
     let interrupts = series[0].kind.interrupts().unwrap();
     assert_eq!((series[0].samples, interrupts.lost, interrupts.zero), (40, 0, Zero::Handler));
+    assert_eq!(interrupts.after_end, Some(0));
     assert!(interrupt.reasons().is_empty() && interrupt.gone().is_none(), "{:?}", interrupt.reasons());
 }
 
