@@ -71,9 +71,12 @@ fn refused(members: &[ThreadInfo], what: fn(&Grant) -> bool) -> Vec<(Policy, Str
 }
 
 /// Adds reasons and caveats for threads that ended early or were throttled. `gone` is the reason in words why a device is
-/// gone, if it is known.
+/// gone, if it is known. It can be gone only after the threads have ended: an outside judge before it has sent its totals.
 pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], probe: &Properties, gone: Option<&str>) {
     let [starved, throttled] = probe.guard_remedies;
+    if let (Some(text), Some([_, remedy])) = (gone, probe.pacer_failed) {
+        pacer_failed(record, text, remedy);
+    }
     for timer in timers {
         match timer.end() {
             Some(End::Starved) => add(
@@ -88,7 +91,7 @@ pub fn judge_ends(record: &mut Record, root: &Root, timers: &[Timer], probe: &Pr
             }
             Some(End::PacerFailed) => {
                 if let Some([text, remedy]) = probe.pacer_failed {
-                    add(record, "pacer.failed", gone.unwrap_or(text).to_owned(), remedy);
+                    pacer_failed(record, gone.unwrap_or(text), remedy);
                 }
             }
             Some(End::LeftCpu) if timer.cpu().is_some_and(|cpu| online_cpus(root).contains(cpu)) => {
@@ -317,6 +320,13 @@ pub fn name_phase(record: &mut Record, first: usize, plan: &Plan, phase: &str) {
     }
 }
 
+/// Adds the reason that what sets the pace of a probe failed, unless it is known already.
+fn pacer_failed(record: &mut Record, text: &str, remedy: &str) {
+    if !record.validity.reasons.iter().any(|reason| reason.text == text) {
+        add(record, "pacer.failed", text.to_owned(), remedy);
+    }
+}
+
 /// Adds a reason why the run is invalid, unless the record already has it.
 pub fn add(record: &mut Record, id: &str, text: String, remedy: impl Into<String>) {
     record.validity.valid = false;
@@ -405,6 +415,27 @@ mod tests {
         };
         assert_eq!(texts_of(2), ["of all phases", "load: moved"]);
         assert_eq!(texts_of(1), ["of all phases", "moved"]);
+    }
+
+    #[test]
+    fn a_judge_that_is_lost_after_the_threads_have_ended_makes_the_run_invalid() {
+        let probe = |probe: Probe| probe.definition().properties();
+        let ended = |properties: &Properties, known: &[Reason]| {
+            let mut record =
+                Record { validity: record::Validity { valid: true, reasons: vec![] }, ..Record::default() };
+            add_all(&mut record, known.iter().cloned());
+            judge_ends(&mut record, &Root::system(), &[], properties, Some("the judge at J is gone: no end"));
+            record.validity.reasons.into_iter().map(|reason| reason.id).collect::<Vec<_>>()
+        };
+        let interrupt = probe(Probe::Interrupt(Box::default()));
+        assert_eq!(ended(&interrupt, &[]), ["pacer.failed"]);
+        let known = Reason {
+            id: "judge.protocol".into(),
+            text: "the judge at J is gone: no end".into(),
+            remedy: String::new(),
+        };
+        assert_eq!(ended(&interrupt, &[known]), ["judge.protocol"], "not twice");
+        assert_eq!(ended(&probe(Probe::Timer(TimerProbe::default())), &[]), [""; 0], "its threads set their own pace");
     }
 
     fn judged(series: Series, planned_ns: Option<u64>) -> Vec<(String, String, String)> {
