@@ -32,6 +32,7 @@ use sys::{
     sched::Policy,
 };
 
+use self::source::LineUse;
 pub use self::{
     devices::{CounterEvent, IioDevice, PtpInput},
     list::{Offer, offers},
@@ -205,8 +206,9 @@ impl InterruptProbe {
                 let device = line.describe(&chip, offset);
                 match context.core.of_named_threads() {
                     Core::Linux => {
-                        let input =
-                            chip.watch(offset, Active::High).map_err(|error| line.error(&chip, offset, &error))?;
+                        let input = chip
+                            .watch(offset, Active::High)
+                            .map_err(|error| line.error(&chip, offset, LineUse::Edges(Active::High), &error))?;
                         self.open_line(InBandEdges::new(input), device, context)
                     }
                     Core::Evl => {
@@ -235,7 +237,8 @@ impl InterruptProbe {
             return Ok(Interrupt::prepare(Line::new(edges, device, None), Settings { name, if_silent }, None));
         };
         let (chip, offset) = output.open(context.root)?;
-        let driven = chip.drive(offset, Active::High).map_err(|error| output.error(&chip, offset, &error))?;
+        let driven =
+            chip.drive(offset, Active::High).map_err(|error| output.error(&chip, offset, LineUse::Output, &error))?;
         let (driver, times) = self.driver(context, driven)?;
         let line = Line::new(edges, device, Some((times, output.describe(&chip, offset))));
         let if_silent = format!("connect the lines {output} and {name} with a wire");
@@ -297,10 +300,12 @@ impl InterruptProbe {
             Lines { question: line.describe(&chip, offset), answer: answer.describe(&answer_chip, answer_offset) };
         match context.core.of_named_threads() {
             Core::Linux => {
-                let question = chip.watch(offset, active).map_err(|error| line.error(&chip, offset, &error))?;
+                let question = chip
+                    .watch(offset, active)
+                    .map_err(|error| line.error(&chip, offset, LineUse::Edges(active), &error))?;
                 let output = answer_chip
                     .drive(answer_offset, active)
-                    .map_err(|error| answer.error(&answer_chip, answer_offset, &error))?;
+                    .map_err(|error| answer.error(&answer_chip, answer_offset, LineUse::Output, &error))?;
                 self.with_judge(line, InBandAnswers::new(question, output), lines, judge, context)
             }
             Core::Evl => {

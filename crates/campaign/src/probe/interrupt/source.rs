@@ -7,7 +7,11 @@ use std::{
 };
 
 use machine::Root;
-use sys::interrupt::{gpio::Chip, parport::Port, serial};
+use sys::interrupt::{
+    gpio::{Active, Chip},
+    parport::Port,
+    serial,
+};
 
 use super::{
     devices::{CounterEvent, IioDevice, PtpInput, numbered, with_name},
@@ -163,6 +167,39 @@ pub struct GpioLine {
     pub line: String,
 }
 
+/// The use of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineUse {
+    /// An input whose edges to this level are interrupts.
+    Edges(Active),
+    /// An output.
+    Output,
+}
+
+impl LineUse {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Edges(Active::High) => "for rising edges",
+            Self::Edges(Active::Low) => "for falling edges",
+            Self::Output => "as an output",
+        }
+    }
+
+    /// The remedy if the driver of the chip refuses the use: it mostly says only EINVAL.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Edges(Active::High) => {
+                "its chip may report no rising edges, or the line may be only an output: choose another line"
+            }
+            Self::Edges(Active::Low) => {
+                "its chip may report no falling edges, which latmon asks with, or the line may be only an output: choose \
+                 another line, or a judge at a serial line, which asks with rising edges"
+            }
+            Self::Output => "the line may be only an input: choose another line",
+        }
+    }
+}
+
 /// A source that does not exist or cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -271,11 +308,13 @@ impl GpioLine {
         format!("line {offset}{name} of {}, {}", self.chip, chip.label)
     }
 
-    /// The error of a line that the kernel refused.
-    pub(super) fn error(&self, chip: &Chip, offset: u32, error: &io::Error) -> SourceError {
-        let otherwise =
-            "the kernel needs Linux 5.10 or later; the line may have no interrupt, or no output: choose another";
-        self.refused(chip, offset, error, otherwise)
+    /// The error of a line that the kernel refused for this use.
+    pub(super) fn error(&self, chip: &Chip, offset: u32, asked: LineUse, error: &io::Error) -> SourceError {
+        // Linux describes a line in this way since 5.10.
+        let otherwise = if chip.line(offset).is_ok() { asked.remedy() } else { "it needs Linux 5.10 or later" };
+        let Self { chip: name, line } = self;
+        let line = Self { chip: name.clone(), line: format!("{line} {}", asked.in_words()) };
+        line.refused(chip, offset, error, otherwise)
     }
 
     /// The error of a line that the kernel refused, with the remedy for errors of unknown cause.
@@ -347,6 +386,26 @@ pub(super) fn pps_device(root: &Root, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_error_of_a_line_names_its_use() {
+        for (asked, words, cause) in [
+            (
+                LineUse::Edges(Active::High),
+                "for rising edges",
+                "report no rising edges, or the line may be only an output",
+            ),
+            (LineUse::Edges(Active::Low), "for falling edges", "report no falling edges, which latmon asks with"),
+            (LineUse::Output, "as an output", "only an input"),
+        ] {
+            assert_eq!(asked.in_words(), words);
+            assert!(
+                asked.remedy().contains(cause) && asked.remedy().contains("choose another line"),
+                "{}",
+                asked.remedy()
+            );
+        }
+    }
 
     #[test]
     fn parses_names_and_prints_them() {
