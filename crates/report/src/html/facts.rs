@@ -1,7 +1,7 @@
 //! The tables after the charts: figures of each series, loads, machine, settings and findings.
 
 use analysis::{Summary, float::to_u64, format_duration, format_ns, rounded_ns, when};
-use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding, grouped};
+use record::{Finding, FindingState, LoadProof, Machine, MeasuredBy, Phase, Record, Scenario, Shielding, grouped};
 
 use super::{
     figure::Table,
@@ -189,7 +189,8 @@ pub fn shielding(shielding: Option<&Shielding>) -> Vec<Fact> {
 /// The rights granted by the kernel: each different grant once, with the names of its series.
 pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
     let mut grants: Vec<(String, Vec<&str>)> = Vec::new();
-    for line in lines {
+    // An outside judge is no thread of the machine.
+    for line in lines.iter().filter(|line| line.series.kind.properties().by != MeasuredBy::Judge) {
         let granted = &line.series.granted;
         let is_own = line.series.cpu.is_some_and(|cpu| granted.cpus == cpu.to_string());
         let place = if is_own { "its CPU".to_owned() } else { cpus(known(&granted.cpus)) };
@@ -260,7 +261,7 @@ pub fn findings(all: &[Finding]) -> (Vec<FindingView<'_>>, Vec<FindingView<'_>>)
 mod tests {
     use super::*;
     use crate::html::lines::lines;
-    use record::{Granted, Series};
+    use record::{Granted, Series, SeriesKind};
 
     #[test]
     fn lists_equal_grants_once() {
@@ -270,7 +271,8 @@ mod tests {
             granted: Granted { policy: policy.into(), cpus: cpu.to_string(), ..Granted::default() },
             ..Series::default()
         };
-        let series = (0..5).map(|cpu| series(cpu, "fifo:90")).chain([series(5, "other")]).collect();
+        let judge = Series { kind: SeriesKind::Responses(Box::default()), ..series(0, "") };
+        let series = (0..5).map(|cpu| series(cpu, "fifo:90")).chain([series(5, "other"), judge]).collect();
         let record = Record { series, ..Record::default() };
         let granted = granted(&lines(&record));
         assert_eq!(

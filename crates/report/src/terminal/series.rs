@@ -1,7 +1,7 @@
 //! The requested measurement, and the figures of each thread.
 
 use analysis::{Summary, format_duration, format_ns, rounded_ns};
-use record::{LoadProof, Phase, Record, Series, SeriesKind, Stream, grouped};
+use record::{LoadProof, MeasuredBy, Phase, Record, Series, SeriesKind, Stream, grouped};
 
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
@@ -73,7 +73,9 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
 /// The different grants, each with the threads that have it.
 fn granted(record: &Record) -> Vec<(String, String)> {
     let mut found: Vec<(String, Vec<&Series>)> = Vec::new();
-    for series in record.probe_series() {
+    // An outside judge is no thread of the machine.
+    let threads = || record.probe_series().filter(|series| series.kind.properties().by != MeasuredBy::Judge);
+    for series in threads() {
         let granted = &series.granted;
         let locked = if granted.memory_locked { "memory locked" } else { "memory not locked" };
         let pinned =
@@ -88,7 +90,7 @@ fn granted(record: &Record) -> Vec<(String, String)> {
         }
     }
     let words = |all: &[&Series]| {
-        if all.len() == record.probe_series().count() { "all threads".to_owned() } else { places(all) }
+        if all.len() == threads().count() { "all threads".to_owned() } else { places(all) }
     };
     found.into_iter().map(|(text, all)| (words(&all), text)).collect()
 }
