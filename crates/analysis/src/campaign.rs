@@ -372,6 +372,16 @@ mod tests {
     }
 
     #[test]
+    fn a_campaign_without_a_complete_column_says_none() {
+        let entries = ["a", "b"].map(|name| entry("idle", name, 1, None));
+        let advice = recommend(&table(&campaign(entries.to_vec()))).unwrap();
+        assert_eq!(
+            advice.text,
+            "No recommendation: none of 2 columns ran as requested in every row. a: not run; b: not run."
+        );
+    }
+
+    #[test]
     fn cells_that_ended_early_or_lost_their_load_are_not_compared() {
         let with = |problem: &str, us| {
             let mut entry = entry("idle", problem, 1, Some(us));

@@ -92,11 +92,11 @@ fn why_none(table: &CampaignTable, complete: &[Column]) -> String {
     };
     let problems: Vec<String> = (0..table.columns.len()).filter_map(problem).collect();
     let columns = table.columns.len();
-    format!(
-        "No recommendation: only {} of {columns} columns ran as requested in every row. {}.",
-        complete.len(),
-        problems.join("; ")
-    )
+    let ran = match complete.len() {
+        0 => "none".to_owned(),
+        ran => format!("only {ran}"),
+    };
+    format!("No recommendation: {ran} of {columns} columns ran as requested in every row. {}.", problems.join("; "))
 }
 
 /// Why a cell cannot be compared with others.
