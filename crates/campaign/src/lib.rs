@@ -11,7 +11,7 @@
 //! | `shielded` | runs on shielded CPUs |
 //! | [`on_spike`] | actions at spikes, while the measurement goes on |
 //! | `nic` | settings of a network interface for the run |
-//! | [`outside`] | compares the results of an outside judge with those of the thread |
+//! | [`outside`] | compares the answers at an outside judge with the thread that gave them |
 //! | `evl` | threads of the EVL core |
 //! | [`leftovers`] | what killed runs left on the machine |
 //! | `supervisor` | checks during a phase that the run is still what was requested |

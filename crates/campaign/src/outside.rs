@@ -1,7 +1,7 @@
-//! Compares the results of an outside judge with those of the thread that answered it.
+//! Compares the answers at an outside judge with the thread that gave them.
 //!
 //! The way from the kernel's stamp to the thread is a part of the way that the judge measured. A judge whose answer pin
-//! floats or touches its question pin reports answers that no thread gave.
+//! floats or touches its question pin reports other edges as answers.
 
 use analysis::{format_ns, format_unsigned_ns};
 use record::{Interrupts, Reason, Record, Responses, Series, grouped};

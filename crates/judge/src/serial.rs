@@ -37,7 +37,7 @@ impl SerialLine {
         Self::open_unless_console(path, baud, &fs::read_to_string("/proc/consoles").unwrap_or_default())
     }
 
-    /// Opens a line that is none of these consoles. To open a console at another speed would garble it, and the kernel
+    /// Opens a line unless it is one of these consoles. To open a console at another speed would garble it, and the kernel
     /// would write its messages to the judge.
     fn open_unless_console(path: &str, baud: u32, consoles: &str) -> Result<Self, JudgeError> {
         if is_console(path, consoles) {

@@ -31,7 +31,7 @@ const BULK_WITHIN: Duration = Duration::from_secs(8);
 /// Longest time until the histogram of latmon, which first waits a second for an answer. latmus waits as long.
 const CELLS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Reasons for which a run is invalid because the other end is no judge, or no other program may use it.
+/// Reasons of runs without a working judge: it has other settings, or contradicts its protocol.
 pub const BROKEN: [&str; 2] = [SETTINGS, PROTOCOL];
 const SETTINGS: &str = "judge.settings";
 const PROTOCOL: &str = "judge.protocol";

@@ -16,8 +16,7 @@ const EXACT_MAX: usize = 50_000;
 const CELL_NS: u64 = 1_000;
 /// Time of a bulk of latmon, ns: it contains as many answers as periods fit in.
 const BULK_NS: u64 = 1_000_000_000;
-/// Bulks that the histogram of latmon can contain in addition to those that it sent: that of its warm-up, and one that
-/// was not yet sent when the end was requested.
+/// Most unsent bulks in the histogram of latmon: the bulk of its warm-up, and the last bulk before the end.
 const BULKS_UNSENT: u64 = 2;
 /// The clock of a judge can be faster than that of this machine by one part of this many.
 const CLOCK_PART: u32 = 20;

@@ -198,7 +198,7 @@ impl ProbeThreads for Interrupt {
 
     fn reasons(&self) -> Vec<Reason> {
         let (seen, spurious) = (self.shared.seen.load(Relaxed), self.shared.spurious.load(Relaxed));
-        // A judge that is none asks no questions.
+        // Only a working judge asks questions.
         let of_judge: Vec<Reason> = self.judge.iter().flat_map(Session::reasons).collect();
         let is_judge = !of_judge.iter().any(|reason| judge::BROKEN.contains(&reason.id.as_str()));
         let silent = (seen == 0 && is_judge).then(|| {

@@ -189,7 +189,7 @@ pub fn shielding(shielding: Option<&Shielding>) -> Vec<Fact> {
 /// The rights granted by the kernel: each different grant once, with the names of its series.
 pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
     let mut grants: Vec<(String, Vec<&str>)> = Vec::new();
-    // An outside judge is no thread of the machine.
+    // An outside judge is a board, which has no rights.
     for line in lines.iter().filter(|line| line.series.kind.properties().by != MeasuredBy::Judge) {
         let granted = &line.series.granted;
         let is_own = line.series.cpu.is_some_and(|cpu| granted.cpus == cpu.to_string());

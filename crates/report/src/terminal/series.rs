@@ -73,7 +73,7 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
 /// The different grants, each with the threads that have it.
 fn granted(record: &Record) -> Vec<(String, String)> {
     let mut found: Vec<(String, Vec<&Series>)> = Vec::new();
-    // An outside judge is no thread of the machine.
+    // An outside judge is a board, which has no rights.
     let threads = || record.probe_series().filter(|series| series.kind.properties().by != MeasuredBy::Judge);
     for series in threads() {
         let granted = &series.granted;
