@@ -25,8 +25,7 @@ pub enum JudgeError {
     },
     /// The kernel writes its messages to the line.
     #[error(
-        "the kernel uses {path} as its console: choose another line, or remove console={} from the boot parameters",
-        path.trim_start_matches("/dev/")
+        "the kernel uses {path} as a console: choose another line, or remove its `console=` from the boot parameters"
     )]
     Console {
         /// The device.

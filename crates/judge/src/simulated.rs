@@ -182,7 +182,7 @@ impl<F: FnMut(u32) -> Outcome> Simulation<F> {
         run.send(&mut self.line, kind, after, question, time, is_lost)?;
         match outcome {
             Outcome::AnswerAndSpurious(_) => {
-                run.send(&mut self.line, Kind::Spurious, Some(1), question, time, false)?
+                run.send(&mut self.line, Kind::Spurious, Some(1), question, time, false)?;
             }
             Outcome::Repeat(_) => {
                 run.totals.number -= 1;
