@@ -267,13 +267,6 @@ fn why_not(a: &Group, b: &Group, measure: Measure, same_tools: bool) -> String {
     if is_percentile && !same_tools && a.conditions.probe == "noise" {
         return "the tools count gaps from different lengths on".to_owned();
     }
-    let resolution_ns = a.resolution_ns(measure).max(b.resolution_ns(measure));
-    let difference_ns = level(a, measure).zip(level(b, measure)).map_or(0.0, |(a, b)| (a - b).abs());
-    // Values of a histogram are above the ends of cells by at most 0.1 %.
-    if measure != Measure::Missed && difference_ns > 0.0 && difference_ns <= resolution_ns * 1.02 {
-        let resolution = crate::format_ns(crate::rounded_ns((resolution_ns / 100.0).round() * 100.0));
-        return format!("the difference is within the resolution of a side, {resolution}");
-    }
     match (samples(a), samples(b)) {
         (Some(a), Some(b)) if depends_on_samples && a.max(b) > SAMPLES_RATIO * a.min(b) => {
             "the rounds of one side are longer, which finds larger ones".to_owned()
@@ -282,14 +275,40 @@ fn why_not(a: &Group, b: &Group, measure: Measure, same_tools: bool) -> String {
     }
 }
 
+/// Why the resolution of a side hides whether there is a difference of `least_ratio`; `None` if it does not.
+fn hidden(a: &Group, b: &Group, measure: Measure, least_ratio: f64) -> Option<String> {
+    let resolution_ns = a.resolution_ns(measure).max(b.resolution_ns(measure));
+    let (a_ns, b_ns) = level(a, measure).zip(level(b, measure)).filter(|_| measure != Measure::Missed)?;
+    let difference_ns = (a_ns - b_ns).abs();
+    let resolution = crate::format_ns(crate::rounded_ns((resolution_ns / 100.0).round() * 100.0));
+    match () {
+        // Values of a histogram are above the ends of cells by at most 0.1 %.
+        () if difference_ns > resolution_ns * 1.02 => None,
+        () if difference_ns > 0.0 => Some(format!("the difference is within the resolution of a side, {resolution}")),
+        () if resolution_ns > least_ratio * a_ns.max(LEAST_NS) => {
+            Some(format!("both are in one cell of {resolution}, which is wider than the difference to find"))
+        }
+        () => None,
+    }
+}
+
 fn compared(a: &Group, b: &Group, order: RoundOrder, same_tools: bool, shift: &mut Shift) -> VersusGroup {
     let of = |measure: Measure| {
         let why_not = why_not(a, b, measure, same_tools);
-        Some((measure, effect(a, b, measure, order, why_not, shift)?))
+        let hidden = hidden(a, b, measure, shift.least_ratio()).filter(|_| why_not.is_empty());
+        let is_hidden = hidden.is_some();
+        let mut effect = effect(a, b, measure, order, hidden.unwrap_or(why_not), shift)?;
+        if is_hidden && effect.change == Change::NotComparable {
+            effect.change = Change::NoDifference;
+        }
+        let change = (effect.why_not.is_empty() || is_hidden).then_some(effect.change);
+        Some((measure, effect, change))
     };
-    let effects: BTreeMap<Measure, MeasureEffect> = Measure::ALL.into_iter().filter_map(of).collect();
-    let judged = effects.values().filter(|effect| effect.why_not.is_empty());
-    let changes: Vec<Change> = judged.map(|effect| effect.change).collect();
+    let found: Vec<_> = Measure::ALL.into_iter().filter_map(of).collect();
+    // A difference that the resolution hides is not shown.
+    let changes: Vec<Change> = found.iter().filter_map(|(.., change)| *change).collect();
+    let effects: BTreeMap<Measure, MeasureEffect> =
+        found.into_iter().map(|(measure, effect, _)| (measure, effect)).collect();
     VersusGroup {
         a: a.conditions.clone(),
         b: b.conditions.clone(),
@@ -621,6 +640,12 @@ mod tests {
             change(7_999, 6_999)
         );
         assert_eq!(change(7_999, 5_999).change, Change::Better);
+        let of_all = |a: i64, b: i64| versus(&of(a), &of(b), 0.2).groups[0].change;
+        assert_eq!((of_all(7_999, 6_999), of_all(7_999, 5_999)), (Change::NoDifference, Change::Better));
+        // 20 % of 3 us are less than a cell.
+        let within = change(2_999, 2_999);
+        assert!(within.why_not.starts_with("both are in one cell of 1 us, "), "{}", within.why_not);
+        assert_eq!(within.rounds_needed, None);
         assert_eq!((change(7_999, 7_999).change, change(7_999, 7_999).why_not.as_str()), (Change::NoDifference, ""));
     }
 

@@ -131,6 +131,19 @@ impl Histogram {
         self.counts.iter().map(|(&v, &c)| (v, c))
     }
 
+    /// An upper bound for the width of the cells that the values come from, ns: the smallest distance of two neighbouring
+    /// values, plus the width of the bucket of the larger one, by which the distance can be too short. `None` with fewer than
+    /// two values.
+    #[must_use]
+    pub fn cell_width_ns(&self) -> Option<i64> {
+        let width = |value_ns: i64| {
+            let index = layout::index_of(value_ns.unsigned_abs());
+            (layout::highest_in(index) - layout::lowest_in(index)).cast_signed() + 1
+        };
+        let neighbours = self.counts.keys().zip(self.counts.keys().skip(1));
+        neighbours.map(|(low, high)| (high - low).saturating_add(width((*high).max(-low)))).min()
+    }
+
     /// Returns the smallest value that at least `percent` % of the counts do not exceed; `None` if empty.
     ///
     /// `percent` is 0 to 100; 50 is the median. The result is never below the exact percentile, and above it by less
@@ -351,6 +364,25 @@ mod tests {
         let mut h = Histogram::default();
         values.iter().for_each(|&v| h.record(v));
         h
+    }
+
+    #[test]
+    fn the_width_of_cells_is_never_too_small() {
+        let of = |cells: &[i64]| {
+            let mut histogram = Histogram::default();
+            cells.iter().for_each(|value_ns| histogram.add(*value_ns, 1));
+            histogram.cell_width_ns()
+        };
+        assert_eq!((of(&[]), of(&[5_000]), of(&[100, 101])), (None, None, Some(2)));
+        for (first_us, widest) in [(3, 1_010), (60, 1_080), (100, 1_200), (300, 1_600), (900, 2_100)] {
+            for us in [1, 3, 10] {
+                let cells: Vec<i64> = (0..40).map(|cell| (first_us + cell * us) * 1_000).collect();
+                let width = of(&cells).unwrap();
+                assert!((us * 1_000..us * widest).contains(&width), "{first_us} us, cells of {us} us: {width} ns");
+                let early: Vec<i64> = cells.iter().map(|value_ns| -value_ns).collect();
+                assert!(of(&early).unwrap() >= us * 1_000, "early ones");
+            }
+        }
     }
 
     #[test]

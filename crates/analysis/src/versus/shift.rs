@@ -67,6 +67,11 @@ impl Shift {
         Self { alpha, least_ratio, sums, signed, random: Random(0) }
     }
 
+    /// The relative difference that should be shown.
+    pub fn least_ratio(&self) -> f64 {
+        self.least_ratio
+    }
+
     /// The smallest number of rounds of each side that can have an interval.
     pub fn least(&self) -> u32 {
         ranks::least_of_two(self.alpha)

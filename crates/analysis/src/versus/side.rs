@@ -62,6 +62,8 @@ pub struct Round {
     pub percentiles: [Option<f64>; PERCENTILES.len()],
     /// All percentiles above this one are larger than the known values; `None` if all values are known.
     pub beyond_from: Option<f64>,
+    /// The figures that the file states more exactly than the cells of its histogram.
+    pub(super) stated: Vec<Measure>,
     /// True if the number of samples above the known values is not known, because only a lower bound of the maximum is.
     pub beyond_unknown: bool,
 }
@@ -185,18 +187,18 @@ impl Group {
         rounds
     }
 
-    /// The resolution of a figure, ns: the width of the cells of a published histogram, or 1 us if all values are whole ones.
-    /// 0 if it is fine.
+    /// The resolution of a figure, ns: the width of the cells of a published histogram that it is an end of, or 1 us if all
+    /// values are whole ones. 0 if it is fine.
     pub fn resolution_ns(&self, measure: Measure) -> f64 {
         const US: f64 = 1_000.0;
         if !self.is_published {
             return 0.0;
         }
-        let mut values = self.rounds.iter().filter_map(|round| round.values.get(&measure));
-        let whole = if values.all(|value| value % US == 0.0) { US } else { 0.0 };
-        let cells: Vec<i64> = self.histogram.iter().map(|(value_ns, _)| value_ns).collect();
-        let narrowest = cells.windows(2).map(|pair| pair[1] - pair[0]).min().filter(|_| percent(measure).is_some());
-        narrowest.map_or(whole, |ns| whole.max(ns as f64))
+        let values = || self.rounds.iter().filter_map(|round| round.values.get(&measure).copied());
+        let whole = if values().all(|value| value % US == 0.0) { US } else { 0.0 };
+        let is_stated = self.rounds.iter().any(|round| round.stated.contains(&measure));
+        let width = self.histogram.cell_width_ns().filter(|_| percent(measure).is_some() && !is_stated);
+        width.map_or(whole, |ns| whole.max(ns as f64))
     }
 }
 
@@ -211,9 +213,12 @@ impl Round {
         let time = |ns: Option<i64>| ns.map(|ns| ns as f64);
         let absent = figures.missed.map(|missed| missed.saturating_add(*lost));
         let missed = figures.samples.zip(absent).filter(|(samples, absent)| samples + absent > 0);
+        let (median, is_stated_median) = more_exact(percentile(50.0), time(figures.p50_ns));
+        let (p99, is_stated_p99) = more_exact(percentile(99.0), time(figures.p99_ns));
+        let stated = [(Measure::Median, is_stated_median), (Measure::P99, is_stated_p99)];
         let values = [
-            (Measure::Median, percentile(50.0).or(time(figures.p50_ns))),
-            (Measure::P99, percentile(99.0).or(time(figures.p99_ns))),
+            (Measure::Median, median),
+            (Measure::P99, p99),
             (Measure::P999, percentile(99.9)),
             (Measure::P9999, percentile(99.99)),
             (Measure::Max, time(figures.max_ns)),
@@ -226,6 +231,7 @@ impl Round {
             samples: figures.samples,
             values: values.into_iter().filter_map(|(measure, value)| Some((measure, value?))).collect(),
             percentiles: PERCENTILES.map(percentile),
+            stated: stated.into_iter().filter_map(|(measure, is_stated)| is_stated.then_some(measure)).collect(),
             beyond_from: (*beyond > 0).then(|| 100.0 * histogram.total() as f64 / total as f64),
             beyond_unknown: *beyond == 0 && figures.max_ns.is_none() && figures.max_above_ns.is_some(),
         }
@@ -240,6 +246,16 @@ impl Round {
     pub fn value(&self, measure: Measure) -> Option<f64> {
         let is_beyond = percent(measure).is_some_and(|percent| self.is_beyond(percent));
         self.values.get(&measure).copied().or(is_beyond.then_some(f64::INFINITY))
+    }
+}
+
+/// A percentile, and true if it is that which the file states: with a fraction of a microsecond below the end of the cell of its
+/// histogram. stress-ng states percentiles of all samples beside a histogram with wide cells.
+fn more_exact(of_cells: Option<f64>, stated: Option<f64>) -> (Option<f64>, bool) {
+    match (of_cells, stated) {
+        (Some(end), Some(stated)) if stated < end * 0.998 && stated % 1_000.0 != 0.0 => (Some(stated), true),
+        (Some(end), _) => (Some(end), false),
+        (None, stated) => (stated, false),
     }
 }
 

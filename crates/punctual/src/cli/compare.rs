@@ -67,8 +67,9 @@ pub enum FailIf {
 /// A share from a percentage, `20%` or `20`: above 0 and at most 1000 %.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
-    let percent = number.parse::<f64>().ok().filter(|&percent| percent > 0.0 && percent <= 1_000.0);
-    percent.map(|percent| percent / 100.0).ok_or_else(|| "use a percentage up to 1000, e.g. 20%".to_owned())
+    let percent = number.parse::<f64>().ok().filter(|&percent| percent > 5.0 && percent <= 1_000.0);
+    let otherwise = || "use a percentage above 5, because smaller differences are not judged, and up to 1000, e.g. 20%";
+    percent.map(|percent| percent / 100.0).ok_or_else(|| otherwise().to_owned())
 }
 
 #[cfg(test)]
@@ -76,9 +77,9 @@ mod tests {
     use super::percent;
 
     #[test]
-    fn a_percentage_is_above_0() {
-        assert_eq!((percent("20%"), percent("5 %"), percent("150")), (Ok(0.2), Ok(0.05), Ok(1.5)));
-        for bad in ["0", "-5%", "x", "", "%", "nan", "inf", "1001"] {
+    fn a_percentage_is_above_5() {
+        assert_eq!((percent("20%"), percent("6 %"), percent("150")), (Ok(0.2), Ok(0.06), Ok(1.5)));
+        for bad in ["0", "5%", "-5%", "x", "", "%", "nan", "inf", "1001"] {
             assert!(percent(bad).is_err(), "{bad}");
         }
     }
