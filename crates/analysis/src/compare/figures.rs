@@ -1,7 +1,7 @@
 //! The comparable figures of a record: published ones, or those of its series in groups.
 
 use import::is_same_kind;
-use record::{ALL_THREADS, Figures, Histogram, Record, Series, SeriesKind, Stream, TIMER};
+use record::{ALL_THREADS, Capture, Figures, Histogram, NumberedBy, Record, Series, SeriesKind, Stream, TIMER};
 
 use crate::{Summary, cpu_list, stream, summary::max_of};
 
@@ -131,11 +131,15 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group
     let weighted = all.iter().filter_map(|series| Some(series.mean_ns? * series.samples as f64)).sum::<f64>();
     let summary = Summary::of(&sum);
     let phases = record.phases.iter().filter(|phase| all.iter().any(|series| series.phase == phase.name));
+    let of_capture = match &record.capture {
+        Some(capture) if all.iter().any(|series| series.kind == SeriesKind::Capture) => lost_in(capture),
+        _ => Some(0),
+    };
     let figures = Figures {
         cpus: cpu_list::format(all.iter().filter_map(|series| series.cpu).collect()),
         duration_ns: Some(phases.map(|phase| phase.duration_ns).sum()),
         samples: Some(sum.samples),
-        missed: Some(sum.missed),
+        missed: of_capture.map(|_| sum.missed),
         min_ns: all.iter().filter_map(|series| series.min_ns).min(),
         mean_ns: all.iter().all(|series| series.mean_ns.is_some()).then(|| weighted / sum.samples as f64),
         p50_ns: summary.p50_ns,
@@ -145,10 +149,17 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group
         late: all.iter().filter_map(|series| Some(series.kind.talker()?.late)).reduce(|a, b| a + b),
         ..conditions
     };
-    Group { figures, histogram: sum.corrected, beyond: 0, lost: all.iter().map(|series| lost(&series.kind)).sum() }
+    let lost = all.iter().map(|series| lost(&series.kind)).sum::<u64>().saturating_add(of_capture.unwrap_or(0));
+    Group { figures, histogram: sum.corrected, beyond: 0, lost }
 }
 
-/// Answers or interrupts that never came.
+/// Frames of a capture that never came, by their numbers; `None` if they have numbers that do not show how many. Without numbers,
+/// slots without a frame show them, which a series counts itself.
+fn lost_in(capture: &Capture) -> Option<u64> {
+    if capture.numbered_by == NumberedBy::Nothing { Some(0) } else { capture.lost }
+}
+
+/// Answers or interrupts that never came. The losses of a capture are not in its series.
 fn lost(kind: &SeriesKind) -> u64 {
     match kind {
         SeriesKind::RoundTrips(round_trip) => round_trip.lost,

@@ -1,4 +1,4 @@
-use record::{Granted, Histogram, Machine, Phase, Published, Scenario, Series};
+use record::{Capture, Granted, Histogram, Machine, NumberedBy, Phase, Published, Scenario, Series, SeriesKind};
 
 use super::*;
 use crate::references;
@@ -249,4 +249,20 @@ fn a_run_that_was_not_as_requested_has_a_caveat() {
         let text = caveat(&other).unwrap();
         assert!(text.starts_with("its figures are no measure of the machine, because "), "{text}");
     }
+}
+
+/// The numbers of frames show which are lost; without numbers, the slots without a frame do.
+#[test]
+fn frames_that_a_capture_lacks_are_lost() {
+    let of = |numbered_by, lost, missed| {
+        let mut record = run(&[("capture", &[], &[(0, MS, &[5, 6, 7])])]);
+        record.scenario.probe = record::CAPTURE.to_owned();
+        (record.series[0].kind, record.series[0].missed) = (SeriesKind::Capture, missed);
+        record.capture = Some(Capture { numbered_by, lost, ..Capture::default() });
+        let group = groups(&record).remove(0);
+        (group.figures.missed, group.lost)
+    };
+    assert_eq!(of(NumberedBy::Nothing, None, 4), (Some(4), 0));
+    assert_eq!(of(NumberedBy::Protocol, Some(50), 0), (Some(0), 50));
+    assert_eq!(of(NumberedBy::Avtp, None, 0), (None, 0), "the numbers do not show how many");
 }
