@@ -162,7 +162,7 @@ impl Streams {
             (self.all.len() < STREAMS_MAX).then(|| {
                 self.index.insert(*key, self.all.len());
                 let publisher = content.publisher(head, packet.data);
-                let shares_tag = self.known.shared_tags.contains(&key.flow());
+                let shares_tag = key.flow().is_in(&self.known.shared_tags);
                 self.all.push(Stream::new(*key, head, publisher, options.period_of(key), shares_tag));
                 self.all.len() - 1
             })
