@@ -2,7 +2,9 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
+use super::{
+    Check, CheckContext, Explain, evidence, kernel::is_switched_off, not_applicable, ok, unknown, warn, without,
+};
 use crate::{
     CpuList, Unreadable, boot_arguments,
     cpus::{self, read_list},
@@ -209,7 +211,21 @@ fn tick(context: &CheckContext) -> Finding {
         Err(_) => return unknown(ID, "CPUs without a tick not readable", read),
     };
     let ticking = context.isolated().difference(&tickless);
+    // No CPU stops its tick then, idle or not (`tick_nohz_enabled` in kernel/time/tick-sched.c).
+    if let Some(value) = context.boot_argument("nohz").filter(is_switched_off) {
+        let remove = format!("remove the kernel argument: `nohz={value}`");
+        let needs_more = !ticking.difference(&CpuList::from_iter([0])).is_empty();
+        let remedy = match needs_more {
+            true => format!("{}; {remove}", context.isolation_remedy(context.isolated(), "nohz_full")),
+            false => remove,
+        };
+        let title = format!("the tick interrupts a running thread on {}", context.isolated().in_words());
+        return warn(ID, title, format!("/{CMDLINE} = nohz={value}, {read}")).because(TICK, remedy).permanent();
+    }
     if ticking.is_empty() {
+        if let Some(finding) = context.unread_arguments(ID).or_else(|| unstable_tsc(context, ID)) {
+            return finding;
+        }
         return ok(ID, format!("no tick on {} while one thread runs", context.isolated().in_words()), read);
     }
     let found = warn(ID, format!("the tick interrupts a running thread on {}", ticking.in_words()), read);
@@ -220,12 +236,23 @@ fn tick(context: &CheckContext) -> Finding {
             "use another CPU than CPU 0 for real-time work that computes or polls",
         );
     }
-    found
-        .because(
-            "The tick takes some microseconds, 100 to 1000 times a second. It matters to a thread that computes or polls; one that sleeps between its deadlines loses little.",
-            context.isolation_remedy(context.isolated(), "nohz_full"),
-        )
-        .permanent()
+    found.because(TICK, context.isolation_remedy(context.isolated(), "nohz_full")).permanent()
+}
+
+const TICK: &str = "The tick takes some microseconds, 100 to 1000 times a second. It matters to a thread that computes or polls; one that sleeps between its deadlines loses little.";
+
+/// The finding if the kernel of an x86 processor uses a slow clock, and does not offer the counter: if it found the counter
+/// unstable, each CPU keeps its tick (`TICK_DEP_BIT_CLOCK_UNSTABLE`, set by `__clear_sched_clock_stable` in
+/// kernel/sched/clock.c).
+fn unstable_tsc(context: &CheckContext, id: &str) -> Option<Finding> {
+    const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
+    let (current, available) = (format!("{FOLDER}/current_clocksource"), format!("{FOLDER}/available_clocksource"));
+    let is_other = context.root.word(&current).is_ok_and(|clock| ["hpet", "acpi_pm"].contains(&&*clock));
+    let offers_tsc = || context.root.read(&available).is_none_or(|all| all.split_whitespace().any(|it| it == "tsc"));
+    (is_other && !offers_tsc()).then(|| {
+        let title = "the tick may go on: the kernel does not offer the TSC as a clock, which can be unstable";
+        unknown(id, title, context.evidence(&available))
+    })
 }
 
 fn rcu_callbacks(context: &CheckContext) -> Finding {

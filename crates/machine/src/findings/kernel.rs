@@ -413,9 +413,12 @@ fn timer_resolution(context: &CheckContext) -> Finding {
 
 /// The value of the argument that switches high-resolution timers off; `None` without it.
 fn timers_switched_off<'a>(context: &'a CheckContext) -> Option<&'a str> {
-    // The kernel looks at the first letters of such a value.
-    let is_off = |value: &&str| ["0", "n", "of"].iter().any(|off| value.to_ascii_lowercase().starts_with(off));
-    context.boot_argument("highres").filter(is_off)
+    context.boot_argument("highres").filter(is_switched_off)
+}
+
+/// True for the value of an argument that means off, by its first letters (`kstrtobool` in lib/kstrtox.c).
+pub(super) fn is_switched_off(value: &&str) -> bool {
+    ["0", "n", "of"].iter().any(|off| value.to_ascii_lowercase().starts_with(off))
 }
 
 /// With high-resolution timers the tick does not limit how exact a wake-up is.

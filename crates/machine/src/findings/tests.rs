@@ -1,5 +1,6 @@
 //! Machines that were judged wrongly.
 
+mod isolation;
 mod plans;
 mod remedies;
 mod states;

@@ -1,0 +1,50 @@
+//! Isolated CPUs: what keeps their tick, and lists that the kernel must find equal.
+
+use record::FindingState;
+
+use super::{finding, machine, put};
+const CPU: &str = "sys/devices/system/cpu";
+const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0";
+
+#[test]
+fn the_tick_goes_on_with_nohz_off() {
+    let judged = |cmdline: &str, tickless: &str| {
+        let (_folder, root) = machine(&[
+            (&format!("{CPU}/isolated"), "1"),
+            (&format!("{CPU}/nohz_full"), tickless),
+            ("proc/sys/kernel/osrelease", "6.12.0"),
+            ("proc/cmdline", cmdline),
+        ]);
+        let found = finding(&root, "cpu.tick");
+        (found.state, found.remedy)
+    };
+    let both = "isolcpus=1 nohz_full=1";
+    assert_eq!(judged(both, "1"), (FindingState::Ok, String::new()));
+    assert_eq!(judged(&format!("{both} nohz=on"), "1"), (FindingState::Ok, String::new()));
+    for value in ["off", "0", "n"] {
+        let remedy = format!("remove the kernel argument: `nohz={value}`");
+        assert_eq!(judged(&format!("{both} nohz={value}"), "1"), (FindingState::Warn, remedy));
+    }
+    let (_, remedy) = judged("isolcpus=1 nohz=off", "(null)");
+    assert_eq!(remedy, "kernel arguments: `nohz_full=1 rcu_nocbs=1`; remove the kernel argument: `nohz=off`");
+}
+
+#[test]
+fn no_tick_is_not_sure_if_the_tsc_can_be_unstable() {
+    let (_folder, root) = machine(&[
+        (&format!("{CPU}/isolated"), "1"),
+        (&format!("{CPU}/nohz_full"), "1"),
+        ("proc/cmdline", "isolcpus=1 nohz_full=1"),
+    ]);
+    let judged = |current: &str, available: &str| {
+        put(&root, &format!("{CLOCKS}/current_clocksource"), current);
+        put(&root, &format!("{CLOCKS}/available_clocksource"), available);
+        finding(&root, "cpu.tick").state
+    };
+    assert_eq!(judged("tsc", "tsc hpet acpi_pm"), FindingState::Ok);
+    assert_eq!(judged("hpet", "tsc hpet acpi_pm"), FindingState::Ok, "the choice of a user");
+    assert_eq!(judged("hpet", "hpet acpi_pm"), FindingState::Unknown);
+    assert_eq!(judged("acpi_pm", "acpi_pm"), FindingState::Unknown);
+    assert_eq!(judged("kvm-clock", "kvm-clock acpi_pm"), FindingState::Ok, "the host keeps it stable");
+    assert_eq!(judged("arch_sys_counter", "arch_sys_counter"), FindingState::Ok);
+}
