@@ -374,7 +374,7 @@ pub(crate) fn has_rcu_nocbs(root: &Root, release: Option<&str>, config: Option<&
 }
 
 /// True for releases whose options can be seen in sysfs.
-fn shows_options(release: Option<&str>) -> bool {
+pub(crate) fn shows_options(release: Option<&str>) -> bool {
     release.and_then(version) >= Some((4, 2))
 }
 

@@ -9,7 +9,7 @@ use crate::{
     CpuList, Unreadable, boot_arguments,
     cpus::{self, read_list},
     facts::{self, ISOLATED_BY_PARTITION},
-    kernel::{has_rcu_nocbs, version},
+    kernel::{has_rcu_nocbs, shows_options, version},
 };
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -150,7 +150,7 @@ fn isolation_effect(context: &CheckContext) -> Finding {
         let read = format!("{written}, {}", context.evidence(&path));
         let in_effect = match read_list(context.root, &path) {
             Ok(cpus) => cpus,
-            Err(Unreadable::Absent) => CpuList::new(),
+            Err(Unreadable::Absent) if shows_options(context.machine.kernel.as_deref()) => CpuList::new(),
             Err(why) => return unknown(ID, format!("effect of {argument} not readable"), without(&path, why)),
         };
         // The tick of the CPU that the kernel boots on never stops: it keeps the time.

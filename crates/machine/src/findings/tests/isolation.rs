@@ -48,3 +48,14 @@ fn no_tick_is_not_sure_if_the_tsc_can_be_unstable() {
     assert_eq!(judged("kvm-clock", "kvm-clock acpi_pm"), FindingState::Ok, "the host keeps it stable");
     assert_eq!(judged("arch_sys_counter", "arch_sys_counter"), FindingState::Ok);
 }
+
+#[test]
+fn kernels_that_show_no_isolated_cpus_leave_the_effect_unknown() {
+    let judged = |release: &str| {
+        let (_folder, root) =
+            machine(&[("proc/sys/kernel/osrelease", release), ("proc/cmdline", "isolcpus=1 nohz_full=1")]);
+        finding(&root, "cpu.isolation_effect").state
+    };
+    assert_eq!([judged("3.10.0-327.el7.x86_64"), judged("4.1.0")], [FindingState::Unknown; 2]);
+    assert_eq!(judged("4.2.0"), FindingState::Warn);
+}
