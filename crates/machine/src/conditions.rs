@@ -149,17 +149,27 @@ fn throttles(root: &Root, cpu: u32) -> Option<u64> {
     }
 }
 
-/// Cooling devices that limit a frequency now: `cpufreq-cpu0`, on older kernels `thermal-cpufreq-0`.
+/// True for the type of a cooling device of a CPU: `cpufreq-cpu0`, on older kernels `thermal-cpufreq-0`, and `Processor` of
+/// ACPI (drivers/acpi/processor_thermal.c).
+pub(crate) fn cools_cpu(kind: &str) -> bool {
+    kind.contains("cpufreq") || kind == "Processor"
+}
+
+/// Cooling devices that limit a frequency now, with the largest step of each type.
 pub(crate) fn cooling(root: &Root) -> BTreeMap<String, u64> {
     const FOLDER: &str = "sys/class/thermal";
     let devices = root.list(FOLDER).into_iter().filter(|name| name.starts_with("cooling_device"));
-    devices
-        .filter_map(|name| {
-            let kind = root.word(&format!("{FOLDER}/{name}/type")).ok()?;
-            let step = root.number(&format!("{FOLDER}/{name}/cur_state"))?;
-            (kind.contains("cpufreq") && step > 0).then_some((kind, step))
-        })
-        .collect()
+    let mut cooled: BTreeMap<String, u64> = BTreeMap::new();
+    for name in devices {
+        let Ok(kind) = root.word(&format!("{FOLDER}/{name}/type")) else { continue };
+        let Some(step) = root.number::<u64>(&format!("{FOLDER}/{name}/cur_state")) else { continue };
+        if cools_cpu(&kind) && step > 0 {
+            // ACPI gives the devices of all CPUs one type.
+            let largest = cooled.entry(kind).or_default();
+            *largest = step.max(*largest);
+        }
+    }
+    cooled
 }
 
 impl fmt::Display for Change {

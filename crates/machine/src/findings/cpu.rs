@@ -11,6 +11,7 @@ use super::{
 use crate::facts::{IdleState, usable_idle_states};
 use crate::{
     CpuList, PUNCTUAL, Unreadable,
+    conditions::{cooling, cools_cpu},
     cpus::{self, Ceiling, Turbo},
     program_limit, topology,
 };
@@ -689,7 +690,7 @@ fn throttled(context: &CheckContext) -> Finding {
     if context.is_guest() {
         return unknown(ID, "the heat of the host is not visible from this guest", hypervisor_evidence(context));
     }
-    let cooled = crate::conditions::cooling(context.root);
+    let cooled = cooling(context.root);
     if let Some((device, step)) = cooled.iter().next() {
         let read = format!("/{THERMAL}/*/cur_state = {step} ({device})");
         return fail(ID, format!("a frequency is limited because of heat now ({device})"), read).because(HEAT, COOL);
@@ -709,7 +710,7 @@ fn throttled(context: &CheckContext) -> Finding {
     }
     let kind = |name: &String| context.root.word(&format!("{THERMAL}/{name}/type")).ok();
     let devices = context.root.list(THERMAL).into_iter();
-    match devices.filter_map(|name| Some((kind(&name)?, name))).find(|(kind, _)| kind.contains("cpufreq")) {
+    match devices.filter_map(|name| Some((kind(&name)?, name))).find(|(kind, _)| cools_cpu(kind)) {
         Some((kind, name)) => {
             let read = evidence(&format!("{THERMAL}/{name}/type"), &kind);
             ok(ID, "no frequency is limited because of heat now", read)

@@ -59,3 +59,20 @@ fn kernels_that_show_no_isolated_cpus_leave_the_effect_unknown() {
     assert_eq!([judged("3.10.0-327.el7.x86_64"), judged("4.1.0")], [FindingState::Unknown; 2]);
     assert_eq!(judged("4.2.0"), FindingState::Warn);
 }
+
+#[test]
+fn devices_of_acpi_show_that_heat_limits_a_processor() {
+    let folder = |device: u32| format!("sys/class/thermal/cooling_device{device}");
+    let (_folder, root) = machine(&[]);
+    for device in 0..2 {
+        put(&root, &format!("{}/type", folder(device)), "Processor");
+        put(&root, &format!("{}/cur_state", folder(device)), "0");
+    }
+    assert_eq!(finding(&root, "cpu.throttled").state, FindingState::Ok);
+    put(&root, &format!("{}/cur_state", folder(0)), "3");
+    let found = finding(&root, "cpu.throttled");
+    let title = "a frequency is limited because of heat now (Processor)";
+    assert_eq!((found.state, &*found.title), (FindingState::Fail, title));
+    put(&root, &format!("{}/type", folder(0)), "Fan");
+    assert_eq!(finding(&root, "cpu.throttled").state, FindingState::Ok);
+}
