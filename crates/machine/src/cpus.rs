@@ -63,6 +63,9 @@ pub(crate) const MAX_PERCENT: &str = "sys/devices/system/cpu/intel_pstate/max_pe
 pub(crate) const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
 /// The file of the CPUs that the watchdogs may interrupt (`Documentation/admin-guide/sysctl/kernel.rst`).
 pub(crate) const WATCHDOGS: &str = "proc/sys/kernel/watchdog_cpumask";
+/// The file of the threshold of the watchdogs, s: 0 switches all of them off, whatever their own files say (`watchdog_thresh`
+/// in the same document; `__lockup_detector_reconfigure` in kernel/watchdog.c).
+pub(crate) const WATCHDOG_THRESHOLD: &str = "proc/sys/kernel/watchdog_thresh";
 
 /// The CPUs to measure: `wanted`, or all CPUs that are online and allowed by the control group.
 ///
@@ -117,6 +120,11 @@ pub(crate) fn list(root: &Root, name: &str) -> Option<CpuList> {
 pub(crate) fn read_list(root: &Root, path: &str) -> Result<CpuList, Unreadable> {
     // Without the boot argument `nohz_full=` the kernel writes `(null)` there.
     root.parsed(path, |text| text.replace("(null)", "").parse().ok())
+}
+
+/// True if the threshold of the watchdogs switches them off.
+pub(crate) fn has_watchdogs_off(root: &Root) -> bool {
+    root.number::<u32>(WATCHDOG_THRESHOLD) == Some(0)
 }
 
 /// The text of `/proc/cpuinfo`, whose lines are `key : value`.

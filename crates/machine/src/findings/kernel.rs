@@ -545,6 +545,9 @@ fn watchdogs(context: &CheckContext) -> Finding {
         (Some((path, value)), None) => {
             return ok(ID, "no watchdog interrupts the CPUs", evidence(path, &value.to_string()));
         }
+        (_, Some(_)) if cpus::has_watchdogs_off(context.root) => {
+            return ok(ID, "no watchdog interrupts the CPUs", context.evidence(cpus::WATCHDOG_THRESHOLD));
+        }
         (_, Some((path, value))) => (path, value),
     };
     let names = on.iter().map(|(path, _)| if *path == HARD { "hard (NMI)" } else { "soft" });

@@ -11,7 +11,16 @@ use crate::{CpuList, cpus};
 
 pub(super) const WATCHDOGS: [&str; 2] = ["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"];
 
+/// The reason if the threshold of the watchdogs switches them off, and nobody named the setting.
+fn unless_off(context: &Context<'_>) -> Result<(), WhyNot> {
+    match !context.is_named && cpus::has_watchdogs_off(context.root) {
+        true => Err(WhyNot::NoEffect("no watchdog is on: watchdog_thresh is 0".to_owned())),
+        false => Ok(()),
+    }
+}
+
 pub(super) fn watchdogs(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
+    unless_off(context)?;
     if !context.is_named
         && let Ok(watched) = cpus::read_list(context.root, cpus::WATCHDOGS)
     {
@@ -34,6 +43,7 @@ pub(super) fn watchdogs(context: &Context<'_>, value: Option<&str>) -> Result<Ve
 pub(super) fn watchdog_cpus(context: &Context<'_>, value: Option<&str>) -> Result<Vec<Write>, WhyNot> {
     const PATH: &str = cpus::WATCHDOGS;
     only_word(value, "away")?;
+    unless_off(context)?;
     let others = others(context)?;
     if !context.is_named && WATCHDOGS.iter().all(|path| context.root.number::<u32>(path).is_none_or(|on| on == 0)) {
         return Err(WhyNot::NoEffect("no watchdog is on".to_owned()));

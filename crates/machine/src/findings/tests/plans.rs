@@ -149,6 +149,27 @@ fn watchdogs_that_leave_the_isolated_cpus_are_no_fault() {
     assert_eq!(judged(), (everywhere, off, vec!["kernel.watchdog 0".to_owned()]));
 }
 
+#[test]
+fn watchdogs_with_a_threshold_of_0_are_off() {
+    for (isolated, mask) in [("\n", "0-1"), ("1", "0-1")] {
+        let (_folder, root) = machine(&[
+            ("proc/sys/kernel/nmi_watchdog", "1"),
+            ("proc/sys/kernel/soft_watchdog", "1"),
+            ("proc/sys/kernel/watchdog_cpumask", mask),
+            ("sys/devices/system/cpu/isolated", isolated),
+        ]);
+        let judged = |seconds: &str| {
+            put(&root, "proc/sys/kernel/watchdog_thresh", seconds);
+            let changes = tune::plan(&root, &Need::default()).unwrap().changes;
+            let is_planned = changes.iter().any(|setting| setting.id.starts_with("kernel.watchdog"));
+            let found = finding(&root, "kernel.watchdog");
+            (found.state, found.evidence.contains("watchdog_thresh = 0"), is_planned)
+        };
+        assert_eq!(judged("10"), (FindingState::Warn, false, true));
+        assert_eq!(judged("0"), (FindingState::Ok, true, false));
+    }
+}
+
 /// The kernel has no detector of hard lockups, or its driver manages an interrupt: the file has no mode to write.
 #[test]
 fn files_that_nobody_may_write_are_not_planned() {
