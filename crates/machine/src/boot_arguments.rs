@@ -187,18 +187,25 @@ pub(crate) fn missing_isolation(root: &Root, line: &str, wanted: &CpuList, other
     let irqs = of("irqaffinity");
     // Without the flag, the queues of disks that serve other CPUs, too, may interrupt these.
     let has_queues = || keeps_queues_away(&isolation.arguments(wanted)) && interrupts::has_shared_queue(root, wanted);
+    let isolated = isolcpus(line).and_then(|value| isolated_cpus_of(root, value)).unwrap_or_default();
+    let keeps_isolcpus = contains(isolated.clone()) && (keeps_queues_away(line) || !has_queues());
+    // With one list in the kernel, that of `isolcpus` counts for `nohz_full`, too, even if it has more CPUs than wanted.
+    let listed = if isolation.has_one_list && keeps_isolcpus { isolated } else { wanted.clone() };
     let is_met = |argument: &str| match name(argument) {
-        "isolcpus" => {
-            contains(isolcpus(line).and_then(|value| isolated_cpus_of(root, value)).unwrap_or_default())
-                && (keeps_queues_away(line) || !has_queues())
-        }
+        "isolcpus" => keeps_isolcpus,
         "rcu_nocbs" => contains(rcu_offloaded(root, line, config.as_ref(), &tickless)),
         "irqaffinity" => !irqs.is_empty() && irqs.intersection(wanted).is_empty(),
+        "nohz_full" if isolation.has_one_list => of("nohz_full") == listed,
         "nohz_full" => wanted.difference(&of("nohz_full")).difference(&CpuList::from_iter([0])).is_empty(),
         _ => false,
     };
     let all = format!("{} irqaffinity={others}", isolation.arguments(wanted));
-    all.split_whitespace().filter(|argument| !is_met(argument)).map(str::to_owned).collect()
+    let missing = all.split_whitespace().filter(|argument| !is_met(argument));
+    let with_list = |argument: &str| match name(argument) {
+        "nohz_full" if isolation.has_one_list => format!("nohz_full={listed}"),
+        _ => argument.to_owned(),
+    };
+    missing.map(with_list).collect()
 }
 
 #[cfg(test)]

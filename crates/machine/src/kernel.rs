@@ -258,11 +258,14 @@ pub struct Isolation {
     has_nohz_full: bool,
     /// `rcu_nocbs`: needs CONFIG_RCU_NOCB_CPU.
     has_rcu_nocbs: bool,
+    /// `isolcpus` and `nohz_full` must have equal lists, whatever the flags: from 4.15 to 5.17. The kernel ignores the second
+    /// one otherwise (`housekeeping_setup`, "nohz_full= must match isolcpus=").
+    pub(crate) has_one_list: bool,
 }
 
 impl Default for Isolation {
     fn default() -> Self {
-        Self { has_flags: true, has_isolcpus: true, has_nohz_full: true, has_rcu_nocbs: true }
+        Self { has_flags: true, has_isolcpus: true, has_nohz_full: true, has_rcu_nocbs: true, has_one_list: false }
     }
 }
 
@@ -303,18 +306,20 @@ impl Isolation {
             has_isolcpus: is_before((4, 15)) || has("CPU_ISOLATION"),
             has_nohz_full: has("NO_HZ_FULL"),
             has_rcu_nocbs: has("RCU_NOCB_CPU"),
+            has_one_list: is_before((5, 18)) && !is_before((4, 15)),
         }
     }
 
     /// The arguments for these CPUs; empty if the kernel has none of them. CPU 0 keeps its tick in any case, because the
-    /// kernel keeps the time on the CPU that it boots on.
+    /// kernel keeps the time on the CPU that it boots on, and leaves it out of `nohz_full`.
     #[must_use]
     pub fn arguments(self, cpus: &CpuList) -> String {
         let flags = if self.has_flags { "managed_irq,domain," } else { "" };
         let without_tick = cpus.difference(&CpuList::from_iter([0]));
+        let list = if self.has_one_list { cpus } else { &without_tick };
         let arguments = [
             self.has_isolcpus.then(|| format!("isolcpus={flags}{cpus}")),
-            (self.has_nohz_full && !without_tick.is_empty()).then(|| format!("nohz_full={without_tick}")),
+            (self.has_nohz_full && !without_tick.is_empty()).then(|| format!("nohz_full={list}")),
             self.has_rcu_nocbs.then(|| format!("rcu_nocbs={cpus}")),
         ];
         arguments.into_iter().flatten().collect::<Vec<_>>().join(" ")

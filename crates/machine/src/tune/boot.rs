@@ -33,8 +33,8 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     // The next boot would replace what the running kernel has.
     for line in lines(root) {
         let of_line = boot_arguments::missing_isolation(root, &line, cpus, &others).into_iter();
-        let is_other =
-            |word: &String| !boot_arguments::replaced(&line, &[word]).is_empty() && !arguments.contains(word);
+        let is_new = |word: &str| !arguments.iter().any(|own| boot_arguments::name(own) == boot_arguments::name(word));
+        let is_other = |word: &String| !boot_arguments::replaced(&line, &[word]).is_empty() && is_new(word);
         let other: Vec<String> = of_line.filter(is_other).collect();
         arguments.extend(other);
     }
@@ -43,9 +43,17 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     }
     let mut boot = steps_for(root, arguments.join(" "));
     let mut notes = Vec::new();
-    let lacking = Isolation::read(root).lacking();
+    let lacking = isolation.lacking();
     if !lacking.is_empty() {
         notes.push(format!("not printed, because this kernel does not have them: {}", lacking.join(", ")));
+    }
+    let isolation = Isolation::read(root);
+    // The two lists must be equal, but the present one of `isolcpus` is not kept if a line of a boot loader has another.
+    if isolation.has_one_list && arguments.iter().any(|word| boot_arguments::name(word) == "isolcpus") {
+        let own = isolation.arguments(cpus);
+        let own = own.split(' ').find(|word| boot_arguments::name(word) == "nohz_full");
+        let lists = arguments.iter_mut().filter(|word| boot_arguments::name(word) == "nohz_full");
+        lists.zip(own).for_each(|(word, own)| own.clone_into(word));
     }
     if cpus.contains(0) && boot.arguments.contains("isolcpus=") {
         notes.push("CPU 0 keeps its tick: the kernel keeps the time on the CPU that it boots on".to_owned());

@@ -3,6 +3,8 @@
 use record::FindingState;
 
 use super::{finding, machine, put};
+use crate::tune;
+
 const CPU: &str = "sys/devices/system/cpu";
 const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0";
 
@@ -58,6 +60,39 @@ fn kernels_that_show_no_isolated_cpus_leave_the_effect_unknown() {
     };
     assert_eq!([judged("3.10.0-327.el7.x86_64"), judged("4.1.0")], [FindingState::Unknown; 2]);
     assert_eq!(judged("4.2.0"), FindingState::Warn);
+}
+
+#[test]
+fn the_lists_are_equal_for_kernels_that_accept_only_one() {
+    let printed = |release: &str, cpus: &str, cmdline: &str, line: &str| {
+        let (_folder, root) = machine(&[
+            (&format!("{CPU}/online"), "0-3"),
+            (&format!("{CPU}/nohz_full"), "(null)"),
+            ("proc/sys/kernel/osrelease", release),
+            ("proc/cmdline", &format!("BOOT_IMAGE=/boot/vmlinuz {cmdline}")),
+            ("etc/default/grub", line),
+        ]);
+        let arguments = tune::boot(&root, &cpus.parse().unwrap()).map(|boot| boot.arguments).unwrap_or_default();
+        let is_list = |word: &&str| word.starts_with("isolcpus=") || word.starts_with("nohz_full=");
+        arguments.split(' ').filter(is_list).collect::<Vec<_>>().join(" ")
+    };
+    for (release, list) in [("4.14.0", "3"), ("5.10.0", "2-3"), ("5.17.0", "2-3"), ("5.18.0", "3"), ("6.1.0", "3")] {
+        assert_eq!(printed(release, "3", "isolcpus=2-3", ""), format!("nohz_full={list}"), "{release}");
+    }
+    let of_5_15 = |cpus: &str, cmdline: &str| printed("5.15.0", cpus, cmdline, "");
+    let both = "isolcpus=managed_irq,domain,3 nohz_full=3";
+    assert_eq!([of_5_15("3", "quiet"), of_5_15("3", "nohz_full=2-3")], [both; 2]);
+    assert_eq!(of_5_15("3", "isolcpus=2-3 nohz_full=3"), "nohz_full=2-3", "the kernel ignores one of them");
+    assert_eq!([of_5_15("3", "isolcpus=2-3 nohz_full=2,3"), of_5_15("0", "isolcpus=0")], [""; 2]);
+    assert_eq!(of_5_15("0,3", "quiet"), "isolcpus=managed_irq,domain,0,3 nohz_full=0,3", "its tick goes on");
+    assert_eq!(printed("6.1.0", "0,3", "quiet", ""), "isolcpus=managed_irq,domain,0,3 nohz_full=3");
+    // The next boot has another line than the present one.
+    let line = |arguments: &str| format!("GRUB_CMDLINE_LINUX=\"{arguments}\"\n");
+    assert_eq!(
+        printed("5.15.0", "3", "isolcpus=2-3", &line("isolcpus=1")),
+        "nohz_full=3 isolcpus=managed_irq,domain,3"
+    );
+    assert_eq!(printed("5.15.0", "3", "quiet", &line("isolcpus=2-3 nohz_full=3")), both);
 }
 
 #[test]
