@@ -1,17 +1,21 @@
 //! The daemon irqbalance, which moves interrupts between CPUs.
 
+use std::collections::BTreeMap;
+
 use crate::{CpuList, Root, boot_arguments, cpus, facts, init::Init, tasks};
 
 /// The name of its service.
 pub(crate) const SERVICE: &str = "irqbalance";
 /// Files with its environment: of Fedora and its relatives, of services of OpenRC, of Debian and its relatives.
 const FILES: [&str; 3] = ["etc/sysconfig/irqbalance", "etc/conf.d/irqbalance", "etc/default/irqbalance"];
-/// Files of systemd that can set its environment, too; the files above replace it (`Environment=` in systemd.exec(5)).
-const DROP_INS: &str = "etc/systemd/system/irqbalance.service.d";
+/// The folders of systemd's units: the first one with a file of some name has the one that counts (systemd.unit(5)).
+const UNITS: [&str; 4] = ["etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"];
+const UNIT: &str = "irqbalance.service";
 /// The variables of the CPUs that it leaves alone, as a list or as a mask. The list has precedence. Source: irqbalance(1),
 /// `setup_banned_cpus` in its cputree.c.
 const BANNED_LIST: &str = "IRQBALANCE_BANNED_CPULIST";
 const BANNED_MASK: &str = "IRQBALANCE_BANNED_CPUS";
+const QUOTES: [char; 2] = ['"', '\''];
 
 /// The process id of a running irqbalance.
 pub(crate) fn process(root: &Root) -> Option<String> {
@@ -20,21 +24,18 @@ pub(crate) fn process(root: &Root) -> Option<String> {
     })
 }
 
-/// The file with the environment of irqbalance on this distribution.
-pub(crate) fn file(root: &Root) -> &'static str {
-    FILES.into_iter().find(|path| root.exists(path)).unwrap_or(match Init::of(root) {
-        Init::OpenRc => FILES[1],
-        Init::Systemd | Init::Runit | Init::Scripts => FILES[2],
-    })
-}
-
+/// True for a file that [`Environment::read`] may read.
 pub(crate) fn is_file(path: &str) -> bool {
-    FILES.contains(&path) || path.starts_with(DROP_INS)
+    let is_etc_or_lib = ["etc/", "run/", "usr/", "lib/"].iter().any(|folder| path.starts_with(folder));
+    is_etc_or_lib && path.contains("irqbalance")
 }
 
-/// True for a line of such a file that [`banned`] reads.
+/// True for a line of such a file that [`Environment::read`] uses.
 pub(crate) fn is_known(line: &str) -> bool {
-    [BANNED_LIST, BANNED_MASK].iter().any(|name| assigned(line, name).is_some())
+    let line = line.trim();
+    let is_of_unit = line.starts_with('[') || line.starts_with("EnvironmentFile=") || line == "Environment=";
+    let is_assigned = |name: &&str| assigned(line, name, true).is_some() || of_unit(line, name).is_some();
+    is_of_unit || [BANNED_LIST, BANNED_MASK].iter().any(is_assigned)
 }
 
 /// The line that makes irqbalance leave these CPUs alone.
@@ -42,32 +43,218 @@ pub(crate) fn line(cpus: &CpuList) -> String {
     format!("{BANNED_LIST}={cpus}")
 }
 
-/// The CPUs that irqbalance leaves alone: those of its file, or else the isolated CPUs and those without a tick. `None` if
-/// the value in the file is not understood.
-pub(crate) fn banned(root: &Root) -> Option<CpuList> {
-    let drop_ins = root.list(DROP_INS).into_iter().filter(|name| name.ends_with(".conf"));
-    let drop_ins = drop_ins.filter_map(|name| root.read(&format!("{DROP_INS}/{name}")));
-    let text: Vec<String> = drop_ins.chain(root.read(file(root))).collect();
-    let value =
-        |name: &str| text.iter().flat_map(|text| text.lines()).filter_map(|line| assigned(line, name)).next_back();
-    let is_set = |value: &&str| !value.is_empty();
-    match (value(BANNED_LIST).filter(is_set), value(BANNED_MASK).filter(is_set)) {
-        (Some(list), _) => list.parse().ok(),
-        (None, Some(mask)) => CpuList::from_mask(mask),
-        (None, None) => Some(facts::isolated_cpus(root).union(&cpus::tickless(root).unwrap_or_default())),
+/// The environment of the service of irqbalance.
+pub(crate) struct Environment {
+    /// The CPUs that it leaves alone, as the deciding variable says it; `None` without one. The inner one is `None` if it is
+    /// not understood.
+    banned: Option<Option<CpuList>>,
+    /// The file that decides, with the variable and its value.
+    pub(crate) decider: Option<(String, String)>,
+    /// The file for a further line; `None` if the unit of systemd reads none.
+    pub(crate) file: Option<String>,
+}
+
+impl Environment {
+    pub(crate) fn read(root: &Root) -> Self {
+        let mut variables = Variables::default();
+        let is_systemd = Init::of(root) == Init::Systemd;
+        let files = if is_systemd { of_systemd(root, &mut variables) } else { vec![file(root).to_owned()] };
+        let mut is_understood = true;
+        for path in &files {
+            // A copy of the machine has only files with this name.
+            is_understood &= is_file(path);
+            for line in root.read(path).filter(|_| is_file(path)).unwrap_or_default().lines() {
+                variables.set(path, |name| assigned(line, name, !is_systemd));
+            }
+        }
+        let decider = [BANNED_LIST, BANNED_MASK].into_iter().find_map(|name| {
+            let (path, value) = variables.0.remove(name).filter(|(_, value)| !value.is_empty())?;
+            Some((path, name, value))
+        });
+        let banned = match &decider {
+            _ if !is_understood => Some(None),
+            None => None,
+            Some((_, BANNED_LIST, value)) => Some(value.parse().ok()),
+            Some((_, _, value)) => Some(CpuList::from_mask(value)),
+        };
+        let decider = decider.map(|(path, name, value)| (path, format!("{name}={value}")));
+        Self { banned, decider, file: files.into_iter().next_back() }
+    }
+
+    /// The CPUs that irqbalance leaves alone: those of its environment, or else the isolated CPUs and those without a tick.
+    /// `None` if the value there is not understood.
+    pub(crate) fn banned(&self, root: &Root) -> Option<CpuList> {
+        let by_itself = || Some(facts::isolated_cpus(root).union(&cpus::tickless(root).unwrap_or_default()));
+        self.banned.clone().unwrap_or_else(by_itself)
     }
 }
 
-/// The value of a variable that a line assigns, without quotes: `NAME=value`, `export NAME=value` of a shell, or
-/// `Environment=NAME=value OTHER=value` of systemd.
-fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    const QUOTES: [char; 2] = ['"', '\''];
-    let line = line.trim();
-    let of = |text: &'a str| Some(text.strip_prefix(name)?.strip_prefix('=')?.trim().trim_matches(QUOTES).trim());
-    match line.strip_prefix("Environment=") {
-        Some(words) => {
-            boot_arguments::words(words).into_iter().filter_map(|word| of(word.trim_matches(QUOTES))).next_back()
+/// The variables of the banned CPUs that are set, each with the file and its value.
+#[derive(Default)]
+struct Variables(BTreeMap<&'static str, (String, String)>);
+
+impl Variables {
+    fn set<'a>(&mut self, path: &str, value: impl Fn(&str) -> Option<&'a str>) {
+        for name in [BANNED_LIST, BANNED_MASK] {
+            if let Some(value) = value(name) {
+                self.0.insert(name, (path.to_owned(), value.to_owned()));
+            }
         }
-        None => of(line.strip_prefix("export ").map_or(line, str::trim)),
+    }
+}
+
+/// The file with the environment of irqbalance on this distribution.
+fn file(root: &Root) -> &'static str {
+    FILES.into_iter().find(|path| root.exists(path)).unwrap_or(match Init::of(root) {
+        Init::OpenRc => FILES[1],
+        Init::Systemd | Init::Runit | Init::Scripts => FILES[2],
+    })
+}
+
+/// Sets the variables of `Environment=` in the unit and its drop-ins, and returns the files of `EnvironmentFile=`, whose
+/// variables replace them (systemd.exec(5)). An empty value of either removes the earlier ones.
+fn of_systemd(root: &Root, variables: &mut Variables) -> Vec<String> {
+    let unit = UNITS.iter().map(|folder| format!("{folder}/{UNIT}")).find(|path| root.exists(path));
+    let mut drop_ins: BTreeMap<String, String> = BTreeMap::new();
+    for folder in UNITS.map(|folder| format!("{folder}/{UNIT}.d")) {
+        for name in root.list(&folder).into_iter().filter(|name| name.ends_with(".conf")) {
+            let path = format!("{folder}/{name}");
+            drop_ins.entry(name).or_insert(path);
+        }
+    }
+    // A unit that is not known may read the file of its distribution.
+    let mut files = if unit.is_some() { Vec::new() } else { vec![file(root).to_owned()] };
+    for path in unit.into_iter().chain(drop_ins.into_values()) {
+        let text = root.read(&path).unwrap_or_default();
+        let mut is_service = false;
+        for line in text.lines().map(str::trim) {
+            if line.starts_with('[') {
+                is_service = line == "[Service]";
+                continue;
+            }
+            if !is_service {
+                continue;
+            }
+            if let Some(value) = line.strip_prefix("EnvironmentFile=") {
+                match value.trim().trim_start_matches('-').trim_start_matches('/') {
+                    "" => files.clear(),
+                    file => files.push(file.to_owned()),
+                }
+            } else if line == "Environment=" {
+                variables.0.clear();
+            } else {
+                variables.set(&path, |name| of_unit(line, name));
+            }
+        }
+    }
+    files
+}
+
+/// The value of a variable in the line `Environment=NAME=value OTHER=value` of a unit, without quotes.
+fn of_unit<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let words = boot_arguments::words(line.strip_prefix("Environment=")?).into_iter();
+    words.filter_map(|word| value_of(word.trim_matches(QUOTES), name)).next_back()
+}
+
+/// The value of a variable that a line of a file assigns, without quotes. Only a shell knows `export NAME=value`: systemd
+/// ignores such a line, because the name has a blank.
+fn assigned<'a>(line: &'a str, name: &str, is_shell: bool) -> Option<&'a str> {
+    let line = line.trim();
+    let exported = if is_shell { line.strip_prefix("export ") } else { None };
+    value_of(exported.map_or(line, str::trim), name)
+}
+
+fn value_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    Some(text.strip_prefix(name)?.strip_prefix('=')?.trim().trim_matches(QUOTES).trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const LIST: &str = "IRQBALANCE_BANNED_CPULIST=3\n";
+    const DEFAULT: &str = "etc/default/irqbalance";
+    const DEBIAN: (&str, &str) = (
+        "usr/lib/systemd/system/irqbalance.service",
+        "[Service]\nEnvironmentFile=-/usr/lib/irqbalance/defaults.env\nEnvironmentFile=-/etc/default/irqbalance\n",
+    );
+    const DROP_IN: &str = "etc/systemd/system/irqbalance.service.d";
+
+    /// The CPUs of the deciding variable, its file, and the file for a further line.
+    fn read(files: &[(&str, &str)]) -> (Option<Option<String>>, Option<String>, Option<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for (path, text) in files {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        }
+        let read = Environment::read(&root);
+        let banned = read.banned.map(|cpus| cpus.map(|cpus| cpus.to_string()));
+        (banned, read.decider.map(|(path, _)| path), read.file)
+    }
+
+    fn by(file: &str, further: &str) -> (Option<Option<String>>, Option<String>, Option<String>) {
+        (Some(Some("3".to_owned())), Some(file.to_owned()), Some(further.to_owned()))
+    }
+
+    fn none(further: Option<&str>) -> (Option<Option<String>>, Option<String>, Option<String>) {
+        (None, None, further.map(str::to_owned))
+    }
+
+    #[test]
+    fn the_unit_of_systemd_says_which_file_counts() {
+        let sysconfig = DEBIAN.1.replace("/etc/default", "/etc/sysconfig");
+        assert_eq!(read(&[DEBIAN, (DEFAULT, LIST)]), by(DEFAULT, DEFAULT));
+        assert_eq!(read(&[(DEFAULT, LIST)]), by(DEFAULT, DEFAULT), "the unit is not known");
+        let further = Some("etc/sysconfig/irqbalance");
+        assert_eq!(read(&[(DEBIAN.0, &sysconfig), (DEFAULT, LIST)]), none(further));
+        let own = ("etc/systemd/system/irqbalance.service", "[Service]\nExecStart=/usr/sbin/irqbalance\n");
+        assert_eq!(read(&[DEBIAN, own, (DEFAULT, LIST)]), none(None), "it replaces the other unit");
+        let other = ("etc/systemd/system/irqbalance.service", "[Service]\nEnvironmentFile=/etc/own\n");
+        assert_eq!(read(&[other, (DEFAULT, LIST)]).0, Some(None), "a file that is not read");
+    }
+
+    #[test]
+    fn an_exported_variable_counts_in_a_shell_only() {
+        let exported = (DEFAULT, "export IRQBALANCE_BANNED_CPUS=8\n");
+        assert_eq!(read(&[DEBIAN, exported]), none(Some(DEFAULT)));
+        assert_eq!(read(&[exported]), none(Some(DEFAULT)));
+        assert_eq!(read(&[("run/openrc/softlevel", ""), exported]), by(DEFAULT, DEFAULT));
+        assert_eq!(read(&[("proc/1/comm", "init"), ("etc/init.d/irqbalance", ""), exported]), by(DEFAULT, DEFAULT));
+    }
+
+    #[test]
+    fn drop_ins_add_to_the_unit_and_reset_it() {
+        let drop_in = |name: &str| format!("{DROP_IN}/{name}.conf");
+        let (first, second) = (drop_in("10"), drop_in("20"));
+        let set = "[Service]\nEnvironment=A=b \"IRQBALANCE_BANNED_CPULIST=3\"\n";
+        assert_eq!(read(&[DEBIAN, (&first, set)]), by(&first, DEFAULT));
+        assert_eq!(read(&[DEBIAN, (&first, set), (&second, "[Service]\nEnvironment=\n")]), none(Some(DEFAULT)));
+        assert_eq!(read(&[DEBIAN, (&first, "[Service]\nEnvironment=\n"), (&second, set)]), by(&second, DEFAULT));
+        let reset = "[Service]\nEnvironmentFile=\n";
+        assert_eq!(read(&[DEBIAN, (DEFAULT, LIST), (&first, reset)]), none(None));
+        let unit = set.replace("[Service]", "[Unit]");
+        assert_eq!(read(&[DEBIAN, (&first, &unit)]), none(Some(DEFAULT)), "another section");
+        // A file replaces what the unit sets, and a drop-in in /etc one of that name elsewhere.
+        let one = set.replace("=3", "=1");
+        assert_eq!(read(&[DEBIAN, (&first, &one), (DEFAULT, LIST)]), by(DEFAULT, DEFAULT));
+        let vendors = "usr/lib/systemd/system/irqbalance.service.d/10.conf";
+        assert_eq!(read(&[DEBIAN, (&first, set), (vendors, &one)]), by(&first, DEFAULT));
+    }
+
+    #[test]
+    fn a_copy_of_the_machine_has_the_lines_that_count_and_no_others() {
+        let kept: Vec<&str> = "[Unit]\nDescription=of Ada\n[Service]\nEnvironment=\nEnvironment=TOKEN=x\n\
+            Environment=IRQBALANCE_BANNED_CPUS=8\nEnvironmentFile=-/etc/default/irqbalance\nIRQBALANCE_BANNED_CPULIST=1\n\
+            export IRQBALANCE_BANNED_CPUS=1\nTOKEN=x\n"
+            .lines()
+            .filter(|line| is_known(line))
+            .collect();
+        assert_eq!(kept.len(), 7, "{kept:?}");
+        assert!(!kept.concat().contains("TOKEN") && !kept.concat().contains("Ada"));
+        assert!([DEBIAN.0, DEFAULT, &format!("{DROP_IN}/own.conf")].iter().all(|path| is_file(path)));
+        assert!(!is_file("proc/700/comm"));
     }
 }

@@ -11,7 +11,8 @@ use crate::{
     CpuList, Unreadable, boot_arguments,
     init::Init,
     interrupts::{self, Counted, DeviceInterrupt, InterruptWatch, Mover, STORM_PER_SECOND},
-    irqbalance, shield,
+    irqbalance::{self, Environment},
+    shield,
     tasks::{Realtime, Scheduled},
     virt,
 };
@@ -52,16 +53,22 @@ pub(super) const CHECKS: &[Check] = &[
 fn irq_balance(context: &CheckContext) -> Finding {
     const ID: &str = "irq.balance";
     match irqbalance::process(context.root) {
-        Some(pid) if let Some(banned) = left_alone(context) => {
-            let title = format!("irqbalance runs, and leaves {} alone", banned.in_words());
-            ok(ID, title, evidence(&format!("proc/{pid}/comm"), "irqbalance"))
+        Some(pid) => {
+            let environment = Environment::read(context.root);
+            let mut read = evidence(&format!("proc/{pid}/comm"), "irqbalance");
+            if let Some((path, text)) = &environment.decider {
+                read += &format!(", {}", evidence(path, text));
+            }
+            if let Some(banned) = left_alone(context, &environment) {
+                return ok(ID, format!("irqbalance runs, and leaves {} alone", banned.in_words()), read);
+            }
+            warn(ID, "irqbalance runs", read)
+                .because(
+                    "It moves interrupts between CPUs during a run, also to the CPU of a real-time thread.",
+                    Init::of(context.root).disable(irqbalance::SERVICE),
+                )
+                .permanent()
         }
-        Some(pid) => warn(ID, "irqbalance runs", evidence(&format!("proc/{pid}/comm"), "irqbalance"))
-            .because(
-                "It moves interrupts between CPUs during a run, also to the CPU of a real-time thread.",
-                Init::of(context.root).disable(irqbalance::SERVICE),
-            )
-            .permanent(),
         // In a container, or if /proc hides the processes of others, a missing process proves nothing.
         None if context.in_container() && virt::initial_namespace(context.root, "pid") != Some(true) => {
             unknown(ID, "the host's processes are not visible from this container", context.evidence("proc/1/comm"))
@@ -75,8 +82,8 @@ fn irq_balance(context: &CheckContext) -> Finding {
 
 /// The CPUs that irqbalance leaves alone: the isolated ones, or the ones of its settings if no CPU is isolated. `None` if it
 /// uses all CPUs, or an isolated one.
-fn left_alone(context: &CheckContext) -> Option<CpuList> {
-    let banned = irqbalance::banned(context.root)?.intersection(context.online());
+fn left_alone(context: &CheckContext, environment: &Environment) -> Option<CpuList> {
+    let banned = environment.banned(context.root)?.intersection(context.online());
     let wanted = if context.isolated().is_empty() { &banned } else { context.isolated() };
     (!wanted.is_empty() && wanted.intersection(context.online()).difference(&banned).is_empty()).then(|| wanted.clone())
 }

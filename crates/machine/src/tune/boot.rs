@@ -11,7 +11,13 @@ use serde::Serialize;
 pub(crate) use self::loader::VENDOR;
 use self::loader::{Loader, Traces};
 use super::firmware;
-use crate::{CpuList, Root, boot_arguments, cpus, init::Init, irqbalance, kernel::Isolation, topology, virt};
+use crate::{
+    CpuList, Root, boot_arguments, cpus,
+    init::Init,
+    irqbalance::{self, Environment},
+    kernel::Isolation,
+    topology, virt,
+};
 
 /// Arguments of the kernel that the CPUs for real-time work need, and how this machine's boot loader takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,12 +47,6 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     if arguments.is_empty() {
         return None;
     }
-    let mut boot = steps_for(root, arguments.join(" "));
-    let mut notes = Vec::new();
-    let lacking = isolation.lacking();
-    if !lacking.is_empty() {
-        notes.push(format!("not printed, because this kernel does not have them: {}", lacking.join(", ")));
-    }
     let isolation = Isolation::read(root);
     // The two lists must be equal, but the present one of `isolcpus` is not kept if a line of a boot loader has another.
     if isolation.has_one_list && arguments.iter().any(|word| boot_arguments::name(word) == "isolcpus") {
@@ -54,6 +54,12 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
         let own = own.split(' ').find(|word| boot_arguments::name(word) == "nohz_full");
         let lists = arguments.iter_mut().filter(|word| boot_arguments::name(word) == "nohz_full");
         lists.zip(own).for_each(|(word, own)| own.clone_into(word));
+    }
+    let mut boot = steps_for(root, arguments.join(" "));
+    let mut notes = Vec::new();
+    let lacking = isolation.lacking();
+    if !lacking.is_empty() {
+        notes.push(format!("not printed, because this kernel does not have them: {}", lacking.join(", ")));
     }
     if cpus.contains(0) && boot.arguments.contains("isolcpus=") {
         notes.push("CPU 0 keeps its tick: the kernel keeps the time on the CPU that it boots on".to_owned());
@@ -197,19 +203,27 @@ fn shared_cores(root: &Root, cpus: &CpuList) -> Vec<String> {
 
 fn irq_balance(root: &Root, cpus: &CpuList) -> Option<String> {
     irqbalance::process(root)?;
-    let file = irqbalance::file(root);
     let init = Init::of(root);
+    let step = |step: String| Some(format!("irqbalance moves interrupts: {step}"));
+    if cpus.is_empty() {
+        return step(init.stop(irqbalance::SERVICE));
+    }
     let restart = init.restart(irqbalance::SERVICE);
-    match irqbalance::banned(root) {
-        _ if cpus.is_empty() => Some(format!("irqbalance moves interrupts: {}", init.stop(irqbalance::SERVICE))),
-        Some(banned) if cpus.difference(&banned).is_empty() => None,
+    let environment = Environment::read(root);
+    let Some(banned) = environment.banned(root) else {
+        let place = environment.decider.map_or_else(|| "its settings".to_owned(), |(path, _)| format!("/{path}"));
+        return step(format!("make sure that the CPUs that {place} bans contain {cpus}; {restart}"));
+    };
+    if cpus.difference(&banned).is_empty() {
+        return None;
+    }
+    let line = irqbalance::line(&banned.union(cpus));
+    match environment.file {
         // The last line of the file is in effect, and replaces what irqbalance bans by itself.
-        Some(banned) => Some(format!(
-            "irqbalance moves interrupts: echo {} | sudo tee -a /{file}; {restart}",
-            irqbalance::line(&banned.union(cpus))
-        )),
-        None => Some(format!(
-            "irqbalance moves interrupts: make sure that the CPUs that /{file} bans contain {cpus}; {restart}"
+        Some(file) => step(format!("echo {line} | sudo tee -a /{file}; {restart}")),
+        None => step(format!(
+            "add Environment={line} to the section [Service] with: sudo systemctl edit {}; {restart}",
+            irqbalance::SERVICE
         )),
     }
 }

@@ -241,7 +241,7 @@ fn the_line_for_irqbalance_keeps_the_cpus_that_it_leaves_alone() {
     // What tune advises satisfies check.
     for (file, text) in [
         (FILE, "IRQBALANCE_BANNED_CPULIST=3\n"),
-        (FILE, "export IRQBALANCE_BANNED_CPUS=8\n"),
+        (FILE, "IRQBALANCE_BANNED_CPUS=8\n"),
         (
             "etc/systemd/system/irqbalance.service.d/own.conf",
             "[Service]\nEnvironment=A=b \"IRQBALANCE_BANNED_CPULIST=3\"\n",
