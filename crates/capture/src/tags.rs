@@ -133,7 +133,7 @@ mod tests {
             }
             [1, 2].map(|address| to(address).is_in(&tags.shared()))
         };
-        let of = |n: u16| if n % 2 == 0 { 1 } else { 2 };
+        let of = |n: u16| if n.is_multiple_of(2) { 1 } else { 2 };
         assert_eq!(is_shared(&|n| (of(n), n)), [true; 2]);
         assert_eq!(is_shared(&|n| (of(n), n / 2)), [false; 2], "each has its own");
     }
