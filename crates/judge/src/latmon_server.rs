@@ -331,7 +331,7 @@ impl Run {
         Totals {
             answered: self.tally.timed(),
             missed: counts.missed,
-            lost: if counts.complete { counts.without_time } else { self.tally.skipped() },
+            lost: self.tally.lost(),
             spurious: counts.spurious,
             clamped: self.clamped,
             max_ns: self.max_ns,
@@ -343,11 +343,7 @@ impl Run {
     /// # Errors
     /// The contradiction to the frames before.
     fn add(&mut self, frame: &Frame) -> Result<bool, String> {
-        let without_time = |tally: &Tally| match tally.counts().complete {
-            true => tally.counts().without_time,
-            false => tally.skipped(),
-        };
-        let without = |tally: &Tally| tally.counts().missed + without_time(tally);
+        let without = |tally: &Tally| tally.counts().missed + tally.lost();
         let before = without(&self.tally);
         match frame {
             Frame::Result(result) => self.tally.add_result(result)?,

@@ -77,10 +77,10 @@ impl Tally {
         self.timed
     }
 
-    /// Questions whose results are missing so far. The totals at the end say how many of them had an answer.
+    /// Questions whose results are missing so far; at the end, those of them that had an answer, by the totals.
     #[must_use]
-    pub fn skipped(&self) -> u64 {
-        self.skipped
+    pub fn lost(&self) -> u64 {
+        if self.counts.complete { self.counts.without_time } else { self.skipped }
     }
 
     /// Checks that the judge can have asked its questions in the time since its start. latmon needs a period or more for
@@ -439,7 +439,7 @@ mod tests {
         let mut tally = board();
         tally.add_result(&result(0, Kind::Answered, Some(5))).unwrap();
         tally.add_result(&QuestionResult { question: 4, ..result(4, Kind::Answered, Some(5)) }).unwrap();
-        assert_eq!((tally.skipped(), tally.timed()), (2, 2));
+        assert_eq!((tally.lost(), tally.timed()), (2, 2));
         assert_eq!((tally.counts().without_time, tally.counts().missed), (3, 0));
         // Of the three, one was a miss and one a spurious edge.
         tally.add_end(&end(5, 3, 0, 1)).unwrap();
