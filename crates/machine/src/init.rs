@@ -15,6 +15,17 @@ pub enum Init {
     Scripts,
 }
 
+/// The folders with units of the system: a file in the first one has precedence (systemd.unit(5)).
+pub(crate) const SYSTEM_UNITS: [&str; 7] = [
+    "etc/systemd/system",
+    "run/systemd/system",
+    "run/systemd/generator",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "lib/systemd/system",
+    "run/systemd/generator.late",
+];
+
 impl Init {
     /// The program of a machine.
     #[must_use]

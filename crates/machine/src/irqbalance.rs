@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::{CpuList, Root, boot_arguments, cpus, facts, init::Init, tasks};
+use crate::{
+    CpuList, Root, boot_arguments, cpus, facts,
+    init::{Init, SYSTEM_UNITS},
+    tasks,
+};
 
 /// The name of its service.
 pub(crate) const SERVICE: &str = "irqbalance";
 /// Files with its environment: of Fedora and its relatives, of services of OpenRC, of Debian and its relatives.
 const FILES: [&str; 3] = ["etc/sysconfig/irqbalance", "etc/conf.d/irqbalance", "etc/default/irqbalance"];
-/// The folders of systemd's units: the first one with a file of some name has the one that counts (systemd.unit(5)).
-const UNITS: [&str; 4] = ["etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"];
 const UNIT: &str = "irqbalance.service";
 /// The variables of the CPUs that it leaves alone, as a list or as a mask. The list has precedence. Source: irqbalance(1),
 /// `setup_banned_cpus` in its cputree.c.
@@ -114,9 +116,9 @@ fn file(root: &Root) -> &'static str {
 /// Sets the variables of `Environment=` in the unit and its drop-ins, and returns the files of `EnvironmentFile=`, whose
 /// variables replace them (systemd.exec(5)). An empty value of either removes the earlier ones.
 fn of_systemd(root: &Root, variables: &mut Variables) -> Vec<String> {
-    let unit = UNITS.iter().map(|folder| format!("{folder}/{UNIT}")).find(|path| root.exists(path));
+    let unit = SYSTEM_UNITS.iter().map(|folder| format!("{folder}/{UNIT}")).find(|path| root.exists(path));
     let mut drop_ins: BTreeMap<String, String> = BTreeMap::new();
-    for folder in UNITS.map(|folder| format!("{folder}/{UNIT}.d")) {
+    for folder in SYSTEM_UNITS.map(|folder| format!("{folder}/{UNIT}.d")) {
         for name in root.list(&folder).into_iter().filter(|name| name.ends_with(".conf")) {
             let path = format!("{folder}/{name}");
             drop_ins.entry(name).or_insert(path);

@@ -6,6 +6,7 @@ use std::{fs, io, rc::Rc, str::FromStr};
 use super::{Lock, TuneError, check_journals, ops_of};
 use crate::{
     CpuList, Root,
+    init::SYSTEM_UNITS,
     journal::{Journal, JournalError, Purpose, Undo, undo_entries},
     system_ops::SystemOps,
 };
@@ -81,16 +82,7 @@ pub fn drop_in(service: &Service, cpus: Option<&CpuList>) -> NewFile {
     NewFile { path: format!("{FOLDER}/{name}.service.d/{DROP_IN}"), text }
 }
 
-/// The folders with units of the system (systemd.unit(5)), and of the services that each user has.
-const SYSTEM_UNITS: [&str; 7] = [
-    FOLDER,
-    "run/systemd/system",
-    "run/systemd/generator",
-    "run/systemd/generator.late",
-    "usr/local/lib/systemd/system",
-    "usr/lib/systemd/system",
-    "lib/systemd/system",
-];
+/// The folders with units of the services that each user has (systemd.unit(5)).
 const USER_UNITS: [&str; 4] =
     ["etc/systemd/user", "usr/local/lib/systemd/user", "usr/lib/systemd/user", "lib/systemd/user"];
 
