@@ -40,7 +40,7 @@ impl Validator {
         with(self.expand(file, &ExpandOptions::default()), file, mistakes.collect())
     }
 
-    /// The same, without loading files and looking for sound cards.
+    /// Returns the scenarios of a campaign if this machine has their CPUs and sources of interrupts. Loads no files.
     ///
     /// # Errors
     /// CPUs and sources of interrupts that the machine does not have.

@@ -639,8 +639,8 @@ impl Lateness {
         }
     }
 
-    /// Finalizes the first `frames` waiting ones, of which none is after the last frame that was in the slots when it arrived.
-    /// Returns their number.
+    /// Finalizes the first `frames` waiting ones. The last frame that was in the slots when it arrived is one of them, or after
+    /// them. Returns their number.
     #[inline(always)]
     fn finalize_in_slots(&mut self, frames: usize, late: &mut impl FnMut(&[Late])) -> usize {
         let Self { waiting, recent, minima, late_for, last_index, .. } = self;

@@ -98,7 +98,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Replaces all files by those of a saved state, a preset first. If some cannot be loaded, the others are.
+    /// Replaces all files by those of a saved state, a preset first. Loads the others if some cannot be loaded.
     ///
     /// # Errors
     /// A sentence for the user about each file that cannot be played.

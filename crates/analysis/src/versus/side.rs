@@ -250,7 +250,7 @@ impl Round {
 }
 
 /// A percentile, and true if it is that which the file states: with a fraction of a microsecond below the end of the cell of its
-/// histogram. stress-ng states percentiles of all samples beside a histogram with wide cells.
+/// histogram. stress-ng states percentiles of all samples, and prints a histogram with wide cells.
 fn more_exact(of_cells: Option<f64>, stated: Option<f64>) -> (Option<f64>, bool) {
     match (of_cells, stated) {
         (Some(end), Some(stated)) if stated < end * 0.998 && stated % 1_000.0 != 0.0 => (Some(stated), true),

@@ -3,7 +3,7 @@
 
 use crate::{CpuList, Root};
 
-/// The kernel release from which on a driver manages its interrupts.
+/// A release of the kernel.
 type Release = (u32, u32);
 
 /// The names of the managed interrupts of a driver.
@@ -12,6 +12,7 @@ struct Queues {
     name: &'static str,
     /// The lowest last number of a managed one: those below, for administration and events, are not managed (`pre_vectors`).
     first: u32,
+    /// The first release whose driver is known to manage them.
     since: Release,
     /// A parameter of the module, with the value that turns this off.
     unless: Option<(&'static str, &'static str)>,
@@ -22,7 +23,7 @@ const fn queues(name: &'static str, first: u32, since: Release) -> Queues {
 }
 
 /// Sources: `pci_alloc_irq_vectors_affinity` and `request_irq` in nvme/host/pci.c, virtio/virtio_pci_common.c and the files of
-/// drivers/scsi, in Linux 6.1 and 6.12. The release of the first five controllers, 5.4, is older than those that were read.
+/// drivers/scsi, in Linux 6.1 and 6.12. That the first five controllers already did so in 5.4 is not from its sources.
 ///
 /// Not here: aacraid, which stopped (`scsi: aacraid: Stop using PCI_IRQ_AFFINITY`, 2025), and drivers whose names do not say
 /// which vectors are managed (fnic).
@@ -93,12 +94,12 @@ pub(super) fn kind(root: &Root, number: u32, handler: &str, release: Option<Rele
     if is_off || release.is_some_and(|release| release < queues.since) || has_hint() {
         return Queue::No;
     }
-    if queues.name.starts_with("lpfc") && is_x86(root) { Queue::Pinned } else { Queue::Managed }
+    if queues.name.starts_with("lpfc") && is_of_intel_or_amd(root) { Queue::Pinned } else { Queue::Managed }
 }
 
-/// True for a processor of Intel or AMD, where lpfc pins its interrupts (`lpfc_assign_default_irq_chann` in lpfc_attr.c,
+/// True for a processor of Intel or AMD: there, lpfc pins its interrupts (`lpfc_assign_default_irq_chann` in lpfc_attr.c,
 /// `lpfc_irq_set_aff` in lpfc_init.c).
-fn is_x86(root: &Root) -> bool {
+fn is_of_intel_or_amd(root: &Root) -> bool {
     let cpuinfo = root.read("proc/cpuinfo").unwrap_or_default();
     ["GenuineIntel", "AuthenticAMD"].iter().any(|vendor| cpuinfo.contains(vendor))
 }

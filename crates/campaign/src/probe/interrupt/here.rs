@@ -5,8 +5,8 @@ use machine::{Root, online_cpus};
 use super::{InterruptProbe, SourceError, SourceName, source::HPET};
 
 impl InterruptProbe {
-    /// What the machine below `root` lacks for this probe; each with its key in a campaign file. A recorded machine has no
-    /// devices, so only its CPUs count.
+    /// The devices and CPUs of this probe that are missing on the machine below `root`; each with its key in a campaign file.
+    /// A recorded machine has no devices, so only its CPUs count.
     pub(crate) fn problems(&self, root: &Root) -> Vec<(&'static str, SourceError)> {
         let lines = [("drive", self.drive.as_ref()), ("answer", self.judged.as_ref().map(|judged| &judged.answer))];
         let lines = lines.into_iter().filter_map(|(key, line)| Some((key, format!("/dev/{}", line?.chip))));
