@@ -278,7 +278,10 @@ fn count_listed() {
         assert_eq!(Some(listener.identity.frame_bytes), stream.frame_bytes);
         assert_eq!(listener.identity.destination, stream.destination);
         let one_way = listener.one_way.as_ref().expect("one clock");
-        assert_eq!(one_way.late_presentation, 0, "{role}");
+        // A wrong transit time makes all frames late; a stall of this machine makes a few late.
+        assert!(one_way.late_presentation < listener.frames / 2, "{role}: {one_way:?}");
+        let least_ns = one_way.least_slack_ns.expect("presentation times");
+        assert_eq!(one_way.late_presentation > 0, least_ns < 0, "{role}: {least_ns} ns");
     }
     let video = record.series.iter().find(|series| series.role == "listener video").unwrap().kind.listener().unwrap();
     assert_eq!((video.identity.pcp, video.identity.vid), (Some(4), Some(5)));
