@@ -67,12 +67,15 @@ impl Parts {
         };
         let found: Vec<(Count, u8, i64)> = frames.iter().filter_map(candidate).collect();
         let counts: Vec<(Count, i64)> = found.iter().map(|&(count, _, at_ns)| (count, at_ns)).collect();
-        // Masters that number frames use a part of 8 bits.
-        if counts.len() < frames.len() || used_values(&counts, 1).is_some() {
-            return None;
-        }
         let continues = |pair: &&[(Count, u8, i64)]| low(pair[1].0) == low(pair[0].0).wrapping_add(pair[0].1);
         let continued = || found.windows(2).filter(continues);
+        // Masters that number frames use a part of 8 bits. After a frame with several parts, their numbers advance by one.
+        let of_several = found.windows(2).filter(|pair| pair[0].1 > 1);
+        let of_frames = of_several.filter(|pair| low(pair[1].0) == low(pair[0].0).wrapping_add(1)).count();
+        let numbers_frames = continued().filter(|pair| pair[0].1 > 1).count() <= of_frames;
+        if counts.len() < frames.len() || numbers_frames && used_values(&counts, 1).is_some() {
+            return None;
+        }
         let repeated = counts.windows(2).filter(|pair| pair[0].0.value == pair[1].0.value).count();
         let intervals_ns: Vec<i64> = continued().map(|pair| pair[1].2.saturating_sub(pair[0].2)).collect();
         if (intervals_ns.len() as f64) < CONTINUES * (found.len().saturating_sub(1 + repeated)) as f64 {

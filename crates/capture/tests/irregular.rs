@@ -39,7 +39,11 @@ fn ethercat(index: u64, datagrams: u64) -> Vec<u8> {
 
 /// Frames of a master that numbers datagrams, one each millisecond, with so many datagrams in each.
 fn of_master(frames: u64, datagrams: impl Fn(u64) -> u64) -> Vec<Seen> {
-    let mut index = 0;
+    of_master_from(0, frames, datagrams)
+}
+
+/// The same from an index on.
+fn of_master_from(mut index: u64, frames: u64, datagrams: impl Fn(u64) -> u64) -> Vec<Seen> {
     (0..frames)
         .map(|n| {
             let bytes = ethercat(index, datagrams(n));
@@ -92,6 +96,17 @@ fn frames_with_different_numbers_of_datagrams_are_counted() {
         }
         let capture = analysed(&swapped);
         assert_eq!(counts(&capture), [Some(0), Some(0), Some(0), Some(3), Some(0)], "{name}");
+    }
+}
+
+/// The indexes of the first frames can look like numbers of frames that begin again after 254.
+#[test]
+fn datagrams_are_counted_from_any_index_on() {
+    for first in 0..256 {
+        for (every, least) in [(10, 2), (16, 2), (30, 2), (64, 1), (250, 4)] {
+            let all = of_master_from(first, 2_000, |n| least + u64::from(n % every == every - 1));
+            assert_eq!(counts(&analysed(&all)), [Some(0); 5], "{least} and one more in each {every}, from {first} on");
+        }
     }
 }
 
