@@ -86,6 +86,11 @@ pub fn drop_in(service: &Service, cpus: Option<&CpuList>) -> NewFile {
 const USER_UNITS: [&str; 4] =
     ["etc/systemd/user", "usr/local/lib/systemd/user", "usr/lib/systemd/user", "lib/systemd/user"];
 
+/// True if one of the folders has the unit of a service.
+fn has_service(root: &Root, folders: &[&str], name: &str) -> bool {
+    folders.iter().any(|folder| root.exists(&format!("{folder}/{name}.service")))
+}
+
 /// The reason why the drop-in of a service has no effect on this machine; `None` if it has one.
 #[must_use]
 pub fn without_effect(root: &Root, service: &Service) -> Option<String> {
@@ -93,10 +98,7 @@ pub fn without_effect(root: &Root, service: &Service) -> Option<String> {
     // `jackd@alice.service` is made from `jackd@.service`.
     let template = name.split_once('@').map(|(before, _)| format!("{before}@"));
     let names = [Some(name.clone()), template];
-    let is_in = |folders: &[&str]| {
-        let mut names = names.iter().flatten();
-        names.any(|name| folders.iter().any(|folder| root.exists(&format!("{folder}/{name}.service"))))
-    };
+    let is_in = |folders: &[&str]| names.iter().flatten().any(|name| has_service(root, folders, name));
     match (is_in(&SYSTEM_UNITS), is_in(&USER_UNITS)) {
         (true, _) => None,
         (false, true) => Some(format!(
@@ -110,17 +112,23 @@ pub fn without_effect(root: &Root, service: &Service) -> Option<String> {
     }
 }
 
-/// Services that change the same settings. The unit starts after them, so that its values remain. TLP starts after
-/// `multi-user.target`, and power-profiles-daemon after TLP (their units), so the unit does, too: the target does not wait
-/// for a unit that starts after it (`unit_add_default_target_dependency` of systemd).
+/// Services that change the same settings. The unit starts after them, so that its values remain.
 const OTHERS: &str = "tuned.service power-profiles-daemon.service tlp.service cpupower.service cpufrequtils.service \
                       thermald.service irqbalance.service";
+/// Those of them that start after `multi-user.target`: TLP, and power-profiles-daemon after TLP (their units).
+const AFTER_TARGET: [&str; 2] = ["tlp", "power-profiles-daemon"];
 
-/// The unit that runs a command at each boot, and the file that makes systemd start it.
+/// The unit that runs a command at each boot of the machine, and the file that makes systemd start it.
+///
+/// It is a part of `multi-user.target`, so that other units of the target can start after it. Only on a machine with a
+/// service of [`AFTER_TARGET`] it starts after the target, which does not wait for it then
+/// (`unit_add_default_target_dependency` of systemd).
 #[must_use]
-pub fn unit(command: &str) -> [NewFile; 2] {
+pub fn unit(root: &Root, command: &str) -> [NewFile; 2] {
+    let is_late = AFTER_TARGET.iter().any(|name| has_service(root, &SYSTEM_UNITS, name));
+    let target = if is_late { "multi-user.target " } else { "" };
     let unit = format!(
-        "{MARK}\n[Unit]\nDescription=Settings of this machine for real-time work\nAfter=multi-user.target {OTHERS}\n\n[Service]\n\
+        "{MARK}\n[Unit]\nDescription=Settings of this machine for real-time work\nAfter={target}{OTHERS}\n\n[Service]\n\
          Type=oneshot\nRemainAfterExit=yes\nExecStart={command}\n"
     );
     let enabled = format!("{MARK}\n[Unit]\nWants=punctual-tune.service\n");
@@ -293,25 +301,46 @@ mod tests {
     use crate::{journal::permanent_folder, tune::revert};
 
     #[test]
+    fn the_unit_starts_after_the_target_only_if_another_service_does() {
+        for (service, is_late) in
+            [(None, false), (Some("irqbalance"), false), (Some("tlp"), true), (Some("power-profiles-daemon"), true)]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let root = Root::at(folder.path());
+            if let Some(service) = service {
+                fs::create_dir_all(root.path("usr/lib/systemd/system")).unwrap();
+                fs::write(root.path(&format!("usr/lib/systemd/system/{service}.service")), "").unwrap();
+            }
+            let [unit, _] = unit(&root, "x");
+            assert_eq!(
+                unit.text.contains("\nAfter=multi-user.target tuned.service "),
+                is_late,
+                "{service:?} {}",
+                unit.text
+            );
+        }
+    }
+
+    #[test]
     fn created_files_are_replaced_and_removed_but_those_of_others_stay() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         fs::create_dir_all(root.path(FOLDER)).unwrap();
         let service: Service = "jackd.service:70".parse().unwrap();
         let drop_in = drop_in(&service, Some(&"2-3".parse().unwrap()));
-        let first = unit("/usr/bin/punctual tune --yes");
+        let first = unit(&root, "/usr/bin/punctual tune --yes");
         let files = [first.to_vec(), vec![drop_in.clone()]].concat();
         assert_eq!(keep_files(&root, &files).unwrap(), KeptFiles::default());
         let text = root.read(&drop_in.path).unwrap();
-        let order = "After=multi-user.target tuned.service power-profiles-daemon.service tlp.service cpupower.service ";
+        let order = "\nAfter=tuned.service power-profiles-daemon.service tlp.service cpupower.service ";
         assert!(first[0].text.contains(order), "{}", first[0].text);
         assert!(text.contains("CPUSchedulingPriority=70\nCPUAffinity=2-3\nLimitRTPRIO=95"), "{text}");
-        let again = keep_files(&root, &unit("/usr/bin/punctual tune --yes --cpus 3")).unwrap();
+        let again = keep_files(&root, &unit(&root, "/usr/bin/punctual tune --yes --cpus 3")).unwrap();
         assert_eq!(again, KeptFiles { replaced: vec![UNIT.to_owned(), ENABLED.to_owned()], failed: Vec::new() });
         assert!(root.read(UNIT).unwrap().ends_with("ExecStart=/usr/bin/punctual tune --yes --cpus 3"));
         fs::write(root.path(ENABLED), "mine").unwrap();
         for _ in 0..2 {
-            let again = keep_files(&root, &unit("x")).unwrap();
+            let again = keep_files(&root, &unit(&root, "x")).unwrap();
             let edited = format!("/{ENABLED}: it was edited since tune created it: edit it again, or remove it first");
             assert_eq!(again, KeptFiles { replaced: vec![UNIT.to_owned()], failed: vec![edited] });
             assert_eq!(root.read(ENABLED).as_deref(), Some("mine"));
@@ -323,7 +352,7 @@ mod tests {
         assert!(
             !root.exists(UNIT) && !root.exists(&drop_in.path) && !root.exists(&format!("{FOLDER}/jackd.service.d"))
         );
-        let others = keep_files(&root, &unit("x")).unwrap().failed;
+        let others = keep_files(&root, &unit(&root, "x")).unwrap().failed;
         assert_eq!(others, [format!("/{ENABLED}: there is one that tune did not create: edit it, or remove it first")]);
         assert!(revert(&root).unwrap()[0].put_back.changed_since.is_empty());
         assert_eq!(root.read(ENABLED).as_deref(), Some("mine"));
@@ -396,7 +425,7 @@ mod tests {
     #[test]
     fn reverting_leaves_the_folders_as_they_were() {
         let drop_in = drop_in(&"jackd".parse().unwrap(), None);
-        let files = [unit("/usr/bin/punctual tune --yes").to_vec(), vec![drop_in]].concat();
+        let files = [unit(&root, "/usr/bin/punctual tune --yes").to_vec(), vec![drop_in]].concat();
         for existing in ["proc", FOLDER, "etc/systemd/system/jackd.service.d", "etc/systemd/system/multi-user.target.d"]
         {
             for left in 0.. {

@@ -147,7 +147,7 @@ fn read(options: &Tune, root: &Root) -> anyhow::Result<Tuned> {
             false => "this machine does not run systemd".to_owned(),
         };
         ensure!(Init::has_systemd(root), Usage(format!("{place}, whose unit tunes at each boot: leave out --persist")));
-        files.extend(tune::unit(&command_at_boot()?));
+        files.extend(tune::unit(root, &command_at_boot()?));
     }
     let (boot, firmware) = (tune::boot(root, &cpus), tune::firmware(root, &plan));
     let without_effect = options.service.iter().filter_map(|service| tune::without_effect(root, service)).collect();
