@@ -1,5 +1,5 @@
 //! Recognises copies of frames by their redundancy tags, as the receiver of a redundant stream does (IEEE Std 802.1CB,
-//! 7.4.3, vector recovery), and by the trailers of PRP (IEC 62439-3). Frames that the capture contains twice, such as those of
+//! 7.4.3, vector recovery), by the trailers of PRP, and by the tags of HSR (both IEC 62439-3). Frames that the capture contains twice, such as those of
 //! two taps, have the same content.
 
 use frames::Content;
@@ -76,9 +76,9 @@ const FAR_BEHIND: i16 = 256;
 /// So many frames far behind, without one that is ahead of them all, show that the talker started again.
 const RESTARTED: usize = 16;
 
-/// So many numbers of trailers are remembered for each stream. The ways of both networks differ by less.
-const TRAILERS: u16 = 1024;
-/// A node forgets the number of a trailer after this time, ns (IEC 62439-3, `EntryForgetTime`).
+/// So many numbers of a node are remembered for each stream. The ways of both networks, or around a ring, differ by less.
+const OF_NODE: u16 = 1024;
+/// A node forgets the number of a frame after this time, ns (IEC 62439-3, `EntryForgetTime`).
 const FORGOTTEN_NS: i64 = 400_000_000;
 
 /// The frames that were seen.
@@ -91,8 +91,8 @@ pub(crate) struct Copies {
     behind: Option<u16>,
     /// Number of frames far behind that may be those of a talker that started again.
     again: usize,
-    /// Numbers of trailers, at `number % TRAILERS`, and when each was seen, ns. Empty before the first one.
-    trailers: Vec<(u16, i64)>,
+    /// Numbers of the node, at `number % OF_NODE`, and when each was seen, ns. Empty before the first one.
+    of_node: Vec<(u16, i64)>,
     pub(crate) count: u64,
 }
 
@@ -100,21 +100,21 @@ impl Copies {
     /// True if the frame with this content, captured at this time, is a copy of one before.
     #[inline(always)]
     pub(crate) fn contain(&mut self, content: &Content, at_ns: Option<i64>) -> bool {
-        let is_copy = match (content.redundant, content.trailer) {
+        let is_copy = match (content.redundant, content.of_node) {
             (Some(number), _) => self.has_tag(number),
-            (None, Some(number)) => self.has_trailer(number, at_ns.unwrap_or(0)),
+            (None, Some(number)) => self.has_of_node(number, at_ns.unwrap_or(0)),
             (None, None) => return false,
         };
         self.count += u64::from(is_copy);
         is_copy
     }
 
-    /// True if a trailer with this number was seen not long ago.
-    fn has_trailer(&mut self, number: u16, at_ns: i64) -> bool {
-        if self.trailers.is_empty() {
-            self.trailers = vec![(0, i64::MIN); usize::from(TRAILERS)];
+    /// True if a frame of the node with this number was seen not long ago.
+    fn has_of_node(&mut self, number: u16, at_ns: i64) -> bool {
+        if self.of_node.is_empty() {
+            self.of_node = vec![(0, i64::MIN); usize::from(OF_NODE)];
         }
-        let Some(seen) = self.trailers.get_mut(usize::from(number % TRAILERS)) else { return false };
+        let Some(seen) = self.of_node.get_mut(usize::from(number % OF_NODE)) else { return false };
         let (other, seen_ns) = std::mem::replace(seen, (number, at_ns));
         other == number && at_ns.saturating_sub(seen_ns).saturating_abs() <= FORGOTTEN_NS
     }

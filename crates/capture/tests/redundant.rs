@@ -67,6 +67,40 @@ fn copies_of_both_networks_of_prp_are_left_out_and_counted() {
     }
 }
 
+/// A frame with the tag of HSR: path and size, number.
+fn with_hsr(packet: &[u8], number: u64, path: u8) -> Vec<u8> {
+    let size = (packet.len() - 2 + 6) as u16 | u16::from(path) << 12;
+    let tag = [&[0x89, 0x2f][..], &size.to_be_bytes(), &(number as u16).to_be_bytes()].concat();
+    [&ADDRESSES[..], &tag, packet].concat()
+}
+
+/// A ring of HSR brings each frame by both ways. A node numbers all its frames in one sequence.
+#[test]
+fn copies_around_a_ring_of_hsr_are_left_out_and_counted() {
+    for (name, packet) in [("PROFINET", profinet as fn(u64) -> Vec<u8>), ("UDP", |_| datagram(7_000))] {
+        for later_ns in [4_000, 200_000, 1_300_000] {
+            let frame = |n: u64, path: u8| {
+                let first = seen(n, with_hsr(&packet(n), n * 3, path));
+                Seen { at_ns: first.at_ns + u64::from(path) * later_ns, ..first }
+            };
+            // One frame is lost on both ways, and one on the longer way.
+            let ways = |n: u64| [0, 1].into_iter().filter(move |&path| n != 1_000 && (n != 2_000 || path == 0));
+            let mut frames: Vec<Seen> = (0..3_000).flat_map(|n| ways(n).map(move |path| frame(n, path))).collect();
+            frames.sort_by_key(|seen| seen.at_ns);
+            let capture = analysed(1, &frames, &OPTIONS).capture;
+            assert_eq!((capture.frames, capture.stream.copies), (2_999, 2_998), "{name} {later_ns}");
+            let missing = capture.lost.or(capture.skipped_slots);
+            assert_eq!((missing, capture.duplicates.unwrap_or(0)), (Some(1), 0), "{name} {later_ns}");
+            assert_eq!(
+                capture.stream.protocol.starts_with("PROFINET"),
+                name == "PROFINET",
+                "{}",
+                capture.stream.protocol
+            );
+        }
+    }
+}
+
 /// A node that starts again counts from 0. It forgets the numbers of before.
 #[test]
 fn a_restart_of_the_trailers_loses_no_frame() {

@@ -13,10 +13,13 @@ use crate::{
 const OUTER_TAGS: [u16; 2] = [0x88a8, 0x9100];
 /// The most VLAN tags that are skipped.
 const TAGS_MAX: usize = 3;
-/// EtherType of a redundancy tag, IEEE Std 802.1CB, 7.8.
+/// EtherTypes of the tags before that of the protocol: the redundancy tag of IEEE Std 802.1CB, 7.8, and the tag of HSR
+/// (IEC 62439-3, 5.7).
 const R_TAG: u16 = 0xf1c1;
-/// Length of a redundancy tag after its EtherType, bytes: reserved, the sequence number, and the next EtherType.
-const R_TAG_BYTES: usize = 6;
+const HSR: u16 = 0x892f;
+/// Length of both tags after their EtherType, bytes: 2 that are reserved or, of HSR, the path (4 bits) and the size (12 bits);
+/// the sequence number; and the next EtherType.
+const TAG_BYTES: usize = 6;
 /// The protocol number of UDP.
 const UDP: u8 = 17;
 /// Length of a UDP header, bytes.
@@ -60,6 +63,15 @@ pub struct Datagram {
     pub port: u16,
 }
 
+/// A tag by which copies of a frame are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tag {
+    /// The redundancy tag of IEEE Std 802.1CB, which counts the frames of a stream.
+    Redundancy,
+    /// The tag of HSR, which counts all frames of a node.
+    Hsr,
+}
+
 /// The decoded head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Head {
@@ -77,8 +89,8 @@ pub struct Head {
     pub ethertype: u16,
     /// The addresses, if this is a UDP datagram or the first fragment of one.
     pub datagram: Option<Datagram>,
-    /// True if there is a redundancy tag before the EtherType.
-    pub is_redundant: bool,
+    /// The tag before the EtherType by which copies of a frame are known.
+    pub tag: Option<Tag>,
     /// Offset of the first byte after the EtherType.
     pub(crate) packet_at: usize,
     /// Offset of the content: the payload of a UDP datagram, or else the first byte after the EtherType.
@@ -146,26 +158,19 @@ impl Head {
             outer = outer.or(vlan);
             vlan = Some(tci);
         }
-        let is_redundant = ethertype == R_TAG;
-        if is_redundant {
-            ethertype = u16::from_be_bytes(bytes(frame, at + R_TAG_BYTES - 2)?);
-            at += R_TAG_BYTES;
+        let tag = match ethertype {
+            R_TAG => Some(Tag::Redundancy),
+            HSR => Some(Tag::Hsr),
+            _ => None,
+        };
+        if tag.is_some() {
+            ethertype = u16::from_be_bytes(bytes(frame, at + TAG_BYTES - 2)?);
+            at += TAG_BYTES;
         }
         let udp = if [IPV4, IPV6].contains(&ethertype) { udp(ethertype, frame.get(at..)?) } else { None };
         let (datagram, length) = udp.map_or((None, 0), |(datagram, length)| (Some(datagram), length));
         let content_at = at + length;
-        Some(Self {
-            destination,
-            source,
-            way,
-            vlan,
-            outer,
-            ethertype,
-            datagram,
-            is_redundant,
-            packet_at: at,
-            content_at,
-        })
+        Some(Self { destination, source, way, vlan, outer, ethertype, datagram, tag, packet_at: at, content_at })
     }
 
     /// The content of a frame with this head: the payload of a UDP datagram, or else all after the EtherType.
@@ -175,12 +180,13 @@ impl Head {
         frame.get(self.content_at..).unwrap_or_default()
     }
 
-    /// The sequence number of the redundancy tag. Copies of a frame have the same.
+    /// The tag by which copies of a frame are known, and the sequence number in it, which they have in common.
     #[must_use]
     #[inline(always)]
-    pub fn redundant(&self, frame: &[u8]) -> Option<u16> {
-        let at = self.packet_at.checked_sub(R_TAG_BYTES - 2).filter(|_| self.is_redundant)?;
-        bytes(frame, at).map(u16::from_be_bytes)
+    pub fn tag_number(&self, frame: &[u8]) -> Option<(Tag, u16)> {
+        let tag = self.tag?;
+        let at = self.packet_at.checked_sub(TAG_BYTES - 2)?;
+        bytes(frame, at).map(|number| (tag, u16::from_be_bytes(number)))
     }
 
     /// The bytes of this frame that determine its head, and its stream if it is an AVTP frame. `None` if they are too many
@@ -199,8 +205,9 @@ impl Head {
         let mut mask = [0u8; Pattern::BYTES];
         mask[..length].fill(0xff);
         let mut varies = |at: usize, length: usize| mask[at..at + length].fill(0);
-        if self.is_redundant {
-            varies(self.packet_at - R_TAG_BYTES + 2, 2);
+        if self.tag.is_some() {
+            // The copies of a frame have different paths.
+            varies(self.packet_at - TAG_BYTES, 4);
         }
         if is_avtp {
             // Flags and sequence number.
@@ -344,12 +351,15 @@ mod tests {
             let frame = [&MAC[..], &tags, &ipv4(b"x")].concat();
             let head = ethernet(&frame);
             assert_eq!((vid(head.outer), vid(head.vlan)), (Some(100), Some(2)), "{outer:#x}");
-            assert_eq!((head.vlan.unwrap().pcp, head.redundant(&frame), head.ethertype), (2, Some(0x1234), IPV4));
+            assert_eq!(
+                (head.vlan.unwrap().pcp, head.tag_number(&frame), head.ethertype),
+                (2, Some((Tag::Redundancy, 0x1234)), IPV4)
+            );
             assert_eq!(head.datagram.map(|datagram| datagram.port), Some(5000));
         }
         let frame = [&MAC[..], &[0x81, 0, 0, 7, 8, 0], &ipv4(b"")].concat();
         let one = ethernet(&frame);
-        assert_eq!((vid(one.outer), vid(one.vlan), one.redundant(&frame)), (None, Some(7), None));
+        assert_eq!((vid(one.outer), vid(one.vlan), one.tag_number(&frame)), (None, Some(7), None));
     }
 
     #[test]
@@ -435,7 +445,7 @@ mod tests {
     /// Frames of all kinds: EtherTypes, the bytes after them, the byte that IP has its next protocol in.
     fn frames() -> impl Strategy<Value = (Link, Vec<u8>)> {
         let link = prop::sample::select(vec![Link::Ethernet, Link::Cooked, Link::Cooked2]);
-        let types = prop::sample::select(vec![VLAN, 0x88a8, R_TAG, IPV4, IPV4, IPV6, IPV6, AVTP, 0x88ba]);
+        let types = prop::sample::select(vec![VLAN, 0x88a8, R_TAG, HSR, IPV4, IPV4, IPV6, IPV6, AVTP, 0x88ba]);
         let next = prop::sample::select(vec![0u8, 17, 17, 43, 44, 60]);
         (link, prop::collection::vec(types, 1..5), prop::collection::vec(any::<u8>(), 0..120), next).prop_map(
             |(link, types, mut packet, next)| {

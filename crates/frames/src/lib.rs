@@ -29,7 +29,7 @@ pub mod template;
 pub use avtp::{Avtp, CRF, Crf, Format, nearest_ns, stream_id};
 pub use class::Class;
 pub use ethernet::{Mac, Tci, wire_bytes};
-pub use head::{Datagram, Head, Link, Pattern, Way};
+pub use head::{Datagram, Head, Link, Pattern, Tag, Way};
 pub use parse::{Content, Parsed, parse};
 pub use payload::Payload;
 pub use protocol::{Count, MediaTime, Protocol, Range, State};

@@ -1,7 +1,7 @@
 //! Decodes frames.
 
 use crate::{
-    Avtp, Count, Crf, Format, Head, Link, Mac, Payload, Protocol, Tci,
+    Avtp, Count, Crf, Format, Head, Link, Mac, Payload, Protocol, Tag, Tci,
     avtp::CRF,
     ethernet::AVTP,
     protocol::{avtp_control, of_datagram, of_ethertype, publisher},
@@ -29,8 +29,9 @@ pub struct Parsed {
 pub struct Content {
     /// The sequence number of the redundancy tag. Copies of a frame have the same.
     pub redundant: Option<u16>,
-    /// The number in the trailer of PRP, which counts all frames of a node. Copies of a frame have the same.
-    pub trailer: Option<u16>,
+    /// The number in the trailer of PRP or in the tag of HSR, which counts all frames of a node. Copies of a frame have the
+    /// same.
+    pub of_node: Option<u16>,
     /// The AVTP header, if this is an AVTP stream packet.
     pub avtp: Option<Avtp>,
     /// The rest of its header, if it is a clock reference.
@@ -82,9 +83,13 @@ impl Content {
     #[must_use]
     #[inline(always)]
     pub fn read(head: &Head, frame: &[u8], is_whole: bool) -> Self {
-        let redundant = head.redundant(frame);
         let (content, trailer) =
             without_trailer(head.content(frame), frame.len().saturating_sub(head.packet_at), is_whole);
+        let (redundant, of_node) = match head.tag_number(frame) {
+            Some((Tag::Redundancy, number)) => (Some(number), trailer),
+            Some((Tag::Hsr, number)) => (None, Some(number)),
+            None => (None, trailer),
+        };
         if head.ethertype == AVTP {
             let avtp = Avtp::read(content);
             let samples_at = avtp.and_then(|avtp| Format::of(avtp.subtype)).map(Format::samples_at);
@@ -92,13 +97,13 @@ impl Content {
             let is_crf = avtp.is_some_and(|avtp| avtp.subtype == CRF);
             let crf = if is_crf { Crf::read(content) } else { None };
             let protocol = if avtp.is_none() { avtp_control(content) } else { Protocol::Unknown };
-            return Self { redundant, trailer, avtp, crf, probe, protocol, count: None };
+            return Self { redundant, of_node, avtp, crf, probe, protocol, count: None };
         }
         let (protocol, count) = match head.datagram {
             Some(datagram) => of_datagram(datagram.port, content),
             None => of_ethertype(head.ethertype, content, is_whole),
         };
-        Self { redundant, trailer, avtp: None, crf: None, probe: None, protocol, count }
+        Self { redundant, of_node, avtp: None, crf: None, probe: None, protocol, count }
     }
 
     /// The publisher of this frame in words, if its protocol distinguishes several with the same addresses: svID of sampled
@@ -118,7 +123,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_do_not_panic(frame in prop::collection::vec(any::<u8>(), 0..200)) {
             let parsed = parse(&frame);
-            let is_tagged = frame.len() >= 14 && matches!(frame[12..14], [0x81, 0] | [0x88, 0xa8] | [0x91, 0] | [0xf1, 0xc1]);
+            let is_tagged = frame.len() >= 14 && matches!(frame[12..14], [0x81, 0] | [0x88, 0xa8] | [0x91, 0] | [0xf1, 0xc1] | [0x89, 0x2f]);
             prop_assert!(is_tagged || parsed.is_none() == (frame.len() < 14));
         }
 

@@ -286,7 +286,8 @@ pub struct CapturedStream {
     /// records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
-    /// Copies of frames that arrived before, by their redundancy tags (IEEE Std 802.1CB). They are not among `frames`.
+    /// Copies of frames that arrived before, by their redundancy tags (IEEE Std 802.1CB), or by the numbers of PRP or HSR
+    /// (IEC 62439-3). They are not among `frames`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copies: u64,
 }

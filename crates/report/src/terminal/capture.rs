@@ -239,7 +239,7 @@ fn missing(page: &mut Page, capture: &Capture) {
             copies => format!("{} copies", grouped(copies)),
         };
         page.remark(&format!(
-            "{copies} of other frames arrived, as intended with redundancy tags: none is counted above"
+            "{copies} of other frames arrived, as intended with redundant ways: none is counted above"
         ));
     }
     if let Some(restarts) = capture.restarts.filter(|&restarts| restarts > 0) {
