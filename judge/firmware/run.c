@@ -67,7 +67,7 @@ static void on_question(bool brief) {
     question_flags = (answer_is_active ? FLAG_ACTIVE_BEFORE : 0) | (brief ? FLAG_BRIEF : 0);
     totals.active_before += answer_is_active;
     is_open = true;
-    if (totals.questions == set.count) state = CLOSING;
+    if (set.count != 0 && totals.questions == set.count) state = CLOSING;
 }
 
 static void on_answer(bool brief) {

@@ -107,6 +107,17 @@ pub enum EndReason {
     NoEdge,
 }
 
+impl EndReason {
+    /// Why the run ended before it was stopped, in words.
+    #[must_use]
+    pub fn too_early(self) -> &'static str {
+        match self {
+            Self::Count | Self::Stopped => "its run ended too early: another program uses it",
+            Self::NoEdge => "its question pin did not change: check it for a short circuit",
+        }
+    }
+}
+
 /// CRC-16 with the polynomial 0x1021 and the initial value 0xffff, not reflected ("CRC-16/CCITT-FALSE").
 #[must_use]
 pub fn crc16(bytes: &[u8]) -> u16 {

@@ -16,7 +16,7 @@ use record::Responses;
 use crate::{
     board::Board,
     error::JudgeError,
-    frame::{Frame, Kind, QuestionResult},
+    frame::{EndReason, Frame, Kind, QuestionResult},
     latmon::{Bulk, REQUEST_BYTES, Request, encode_cells},
     settings::{Level, Settings, TICK_NS},
     tally::Tally,
@@ -211,9 +211,8 @@ impl LatmonServer {
         }
         for frame in frames {
             run.latest = Instant::now() + run.within;
-            if run.add(&frame).map_err(|what| Stop::Judge(self.board.protocol(what)))? {
-                let why = "its run ended too early: another program uses it".to_owned();
-                return Err(Stop::Judge(self.board.gone(why)));
+            if let Some(reason) = run.add(&frame).map_err(|what| Stop::Judge(self.board.protocol(what)))? {
+                return Err(Stop::Judge(self.board.gone(reason.too_early().to_owned())));
             }
         }
         match run.take_bulk(BULK_EVERY) {
@@ -239,7 +238,7 @@ impl LatmonServer {
         let latest = Instant::now() + run.within;
         while Instant::now() < latest {
             for frame in self.board.frames(CHECK)? {
-                if run.add(&frame).map_err(|what| self.board.protocol(what))? {
+                if run.add(&frame).map_err(|what| self.board.protocol(what))?.is_some() {
                     return Ok(());
                 }
             }
@@ -338,11 +337,11 @@ impl Run {
         }
     }
 
-    /// Counts a frame; true if it is the end of the run.
+    /// Counts a frame. Returns why the run ended, if it did.
     ///
     /// # Errors
     /// The contradiction to the frames before.
-    fn add(&mut self, frame: &Frame) -> Result<bool, String> {
+    fn add(&mut self, frame: &Frame) -> Result<Option<EndReason>, String> {
         let without = |tally: &Tally| tally.counts().missed + tally.lost();
         let before = without(&self.tally);
         match frame {
@@ -355,7 +354,7 @@ impl Run {
         if let Frame::Result(QuestionResult { kind: Kind::Answered | Kind::Late, after: Some(ticks), .. }) = frame {
             self.add_time(u64::from(*ticks) * TICK_NS);
         }
-        Ok(matches!(frame, Frame::End(_)))
+        Ok(if let Frame::End(end) = frame { Some(end.reason) } else { None })
     }
 
     fn add_overruns(&mut self, overruns: u32) {

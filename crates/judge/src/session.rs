@@ -31,6 +31,9 @@ const BULK_WITHIN: Duration = Duration::from_secs(8);
 /// Longest time until the histogram of latmon, which first waits a second for an answer. latmus waits as long.
 const CELLS_WITHIN: Duration = Duration::from_secs(5);
 
+/// A run with latmon that is shorter than this can have no answer yet: latmon discards those of its first second.
+const LATMON_ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+
 /// Reasons of runs without a working judge: it has other settings, or contradicts its protocol.
 pub const BROKEN: [&str; 2] = [SETTINGS, PROTOCOL];
 const SETTINGS: &str = "judge.settings";
@@ -255,8 +258,10 @@ impl Session {
             Some(error @ JudgeError::Protocol { .. }) => {
                 reason(PROTOCOL, error.to_string(), "end other programs that use the judge, and reset it")
             }
+            // The reason why the judge was lost says more.
+            Some(_) => Vec::new(),
             // latmon reports its first answers after 2 s.
-            _ if counts.answered == 0 && self.switch.is_over() => {
+            None if counts.answered == 0 && self.switch.is_over() => {
                 let questions = match counts.protocol {
                     JudgeProtocol::Punctual => format!(" to {}", counted(counts.questions, "question")),
                     JudgeProtocol::Latmon => String::new(),
@@ -264,9 +269,17 @@ impl Session {
                 let remedy = format!(
                     "connect the question pin of the judge with {question_line}, its answer pin with {answer_line}, and ground"
                 );
-                reason("judge.no_answer", format!("no answer{questions} reached the judge {judge}"), &remedy)
+                let was_asked = counts.questions > 0 || state.tally.asked_for() >= LATMON_ANSWERS_WITHIN;
+                let remedy = if was_asked { remedy.as_str() } else { "run longer, e.g. --duration 10s" };
+                reason("judge.no_answer", format!("no answer{questions} reached the judge {judge}"), remedy)
             }
-            _ => Vec::new(),
+            None => state.tally.too_slow().map_or_else(Vec::new, |text| {
+                reason(
+                    "judge.rate",
+                    text,
+                    "use a longer --period, or another judge; check that no other program uses it",
+                )
+            }),
         }
     }
 
@@ -308,8 +321,9 @@ impl Session {
             add(format!("latmon does not say which of {overruns} were late answers, and which were missing ones"));
         }
         if counts.clamped > 0 {
+            let [verb, count] = if counts.clamped == 1 { ["is", "counts"] } else { ["are", "count"] };
             let answers = counted(counts.clamped, "answer");
-            add(format!("{answers} are in the last cell of latmon's histogram, and count as the largest time"));
+            add(format!("{answers} {verb} in the last cell of latmon's histogram, and {count} as the largest time"));
         }
         let in_histogram = counts.cells.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
         if counts.protocol == JudgeProtocol::Latmon && counts.complete && in_histogram != state.tally.in_bulks() {
@@ -353,6 +367,7 @@ impl Reading {
         let (mut latest, mut is_stopping) = (began + within, false);
         loop {
             if self.switch.shall_end() && !is_stopping {
+                lock(&self.state).tally.set_asked_for(began.elapsed());
                 board.stop()?;
                 (latest, is_stopping) = (Instant::now() + within, true);
             }
@@ -373,14 +388,8 @@ impl Reading {
                         state.tally.add_end(&end).map_err(|what| self.protocol(what))?;
                         state.tally.check_elapsed(began.elapsed()).map_err(|what| self.protocol(what))?;
                         return match end.reason {
-                            EndReason::NoEdge => {
-                                Err(self
-                                    .gone("its question pin did not change: check it for a short circuit".to_owned()))
-                            }
-                            EndReason::Count | EndReason::Stopped if !is_stopping => {
-                                Err(self.gone("its run ended too early: another program uses it".to_owned()))
-                            }
-                            EndReason::Count | EndReason::Stopped => Ok(()),
+                            EndReason::Count | EndReason::Stopped if is_stopping => Ok(()),
+                            reason => Err(self.gone(reason.too_early().to_owned())),
                         };
                     }
                 }
@@ -400,6 +409,7 @@ impl Reading {
                 return Err(self.gone("no histogram after the end of the run".to_owned()));
             }
             if (is_silent || self.switch.shall_end()) && !is_stopping {
+                lock(&self.state).tally.set_asked_for(began.elapsed());
                 client.stop()?;
                 (latest, is_stopping, was_silent) = (Instant::now() + CELLS_WITHIN, true, is_silent);
             }

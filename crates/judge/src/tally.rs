@@ -23,6 +23,13 @@ const CLOCK_PART: u32 = 20;
 /// Time that is not compared with the number of questions.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
+/// latmon waits so long for an answer before it asks again, ns.
+const ANSWER_WITHIN_NS: u64 = 1_000_000_000;
+/// Time at the begin and the end of a run in which latmon asks nothing, or does not report its answers.
+const UNREPORTED: Duration = Duration::from_secs(3);
+/// A judge asks too slowly if it needs more time than its questions and one part of so many.
+const SLOW_PART: u32 = 10;
+
 /// The results of a run so far.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
@@ -42,10 +49,12 @@ pub struct Tally {
     next_frame: u32,
     /// Frames that are missing so far.
     lost_frames: u64,
-    /// Number of the last question with a result.
-    last_question: u32,
+    /// Number of the last question with a result. The judge reports the lower 32 bits.
+    last_question: u64,
     /// Questions whose frames are missing so far.
     skipped: u64,
+    /// Time in which the judge was to ask.
+    asked_for: Duration,
     /// Answers that the bulks of latmon contain, without those of its warm-up.
     in_bulks: u64,
 }
@@ -91,7 +100,7 @@ impl Tally {
     pub fn check_elapsed(&self, elapsed: Duration) -> Result<(), String> {
         let overruns = self.counts.overruns.unwrap_or_default();
         let questions = match self.counts.protocol {
-            JudgeProtocol::Punctual => self.counts.questions.max(self.last_question.into()),
+            JudgeProtocol::Punctual => self.counts.questions.max(self.last_question),
             JudgeProtocol::Latmon => self.in_bulks.max(overruns),
         };
         let time_ns = (elapsed + elapsed / CLOCK_PART + CLOCK_SLACK).as_nanos();
@@ -101,6 +110,43 @@ impl Tally {
         let [questions, elapsed_ms, period_us] =
             [questions, u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), self.period_ns / 1000].map(grouped);
         Err(format!("{questions} results in {elapsed_ms} ms, but a question takes {period_us} us or more"))
+    }
+
+    /// Notes the time in which the judge was to ask.
+    pub fn set_asked_for(&mut self, time: Duration) {
+        self.asked_for = time;
+    }
+
+    /// The time in which the judge was to ask.
+    #[must_use]
+    pub fn asked_for(&self) -> Duration {
+        self.asked_for
+    }
+
+    /// How the judge asked more slowly than requested, in words; `None` if it did not, or if the run has not ended.
+    #[must_use]
+    pub fn too_slow(&self) -> Option<String> {
+        let Responses { questions, overruns, random_ns, complete, .. } = self.counts;
+        let times = |count: u64, ns: u64| u128::from(count) * u128::from(ns);
+        // The run ends within a period.
+        let of_questions_ns = times(questions.saturating_add(1), self.period_ns.saturating_add(random_ns));
+        let (needed_ns, slack) = match self.counts.protocol {
+            JudgeProtocol::Punctual => (of_questions_ns, CLOCK_SLACK),
+            JudgeProtocol::Latmon => {
+                (of_questions_ns + times(overruns.unwrap_or_default(), ANSWER_WITHIN_NS), UNREPORTED)
+            }
+        };
+        let asked_ns = self.asked_for.saturating_sub(slack).as_nanos();
+        if !complete || asked_ns <= needed_ns + needed_ns / u128::from(SLOW_PART) {
+            return None;
+        }
+        let [questions, asked_ms, period_us] =
+            [questions, u64::try_from(self.asked_for.as_millis()).unwrap_or(u64::MAX), self.period_ns / 1000]
+                .map(grouped);
+        let Responses { judge, .. } = &self.counts;
+        Some(format!(
+            "the judge {judge} asked only {questions} questions in {asked_ms} ms, not one every {period_us} us as requested"
+        ))
     }
 
     /// Notes the bytes of the line that belonged to nothing.
@@ -142,41 +188,45 @@ impl Tally {
     /// The contradiction to the results before.
     pub fn add_end(&mut self, end: &End) -> Result<(), String> {
         self.add_frame(end.number)?;
-        let answered = u64::from(end.answered) + u64::from(end.late);
-        let counts = &mut self.counts;
-        let least = [
-            (answered, counts.answered),
-            (end.late.into(), counts.late),
-            (end.missed.into(), counts.missed),
-            (end.spurious.into(), counts.spurious),
-            (end.questions.into(), self.last_question.into()),
-        ];
-        let is_less = least.iter().any(|(total, counted)| total < counted);
-        // Each question and each spurious edge has one frame.
-        let frames = end.questions.wrapping_add(end.spurious);
-        if is_less || answered + u64::from(end.missed) != u64::from(end.questions) || frames != end.number {
+        let totals = self.whole_totals(end).filter(|_| end.questions.wrapping_add(end.spurious) == end.number);
+        let Some(Totals { answered, late, missed, spurious, questions }) = totals else {
             return Err("totals that contradict its results".to_owned());
-        }
+        };
+        let counts = &mut self.counts;
         counts.without_time = answered - self.timed.min(answered);
         counts.answered = answered;
-        counts.late = end.late.into();
-        counts.missed = end.missed.into();
-        counts.questions = end.questions.into();
-        counts.spurious = end.spurious.into();
-        counts.active_before = end.active_before.into();
+        counts.late = late;
+        counts.missed = missed;
+        counts.questions = questions;
+        counts.spurious = spurious;
+        counts.active_before = whole(end.active_before, counts.active_before).unwrap_or(end.active_before.into());
         counts.discarded = end.discarded.into();
         counts.complete = true;
         Ok(())
     }
 
+    /// The totals, whose lower 32 bits the judge reports; `None` if they are less than the results, or do not add up.
+    fn whole_totals(&self, end: &End) -> Option<Totals> {
+        let counts = &self.counts;
+        let late = whole(end.late, counts.late)?;
+        let totals = Totals {
+            answered: whole(end.answered, counts.answered - counts.late)? + late,
+            late,
+            missed: whole(end.missed, counts.missed)?,
+            spurious: whole(end.spurious, counts.spurious)?,
+            questions: whole(end.questions, self.last_question)?,
+        };
+        (totals.answered + totals.missed == totals.questions).then_some(totals)
+    }
+
     /// Counts the questions that are missing before this one, as which at most `missing` frames were lost.
     fn add_question(&mut self, question: u32, missing: u32) -> Result<(), String> {
-        let skipped = question.wrapping_sub(self.last_question).wrapping_sub(1);
+        let skipped = question.wrapping_sub(low(self.last_question)).wrapping_sub(1);
         if skipped > missing {
-            let last = self.last_question;
+            let last = low(self.last_question);
             return Err(format!("a result of question {question} after that of question {last}"));
         }
-        self.last_question = question;
+        self.last_question += u64::from(skipped) + 1;
         self.skipped += u64::from(skipped);
         Ok(())
     }
@@ -352,6 +402,27 @@ impl Tally {
     }
 }
 
+/// The totals at the end of a run.
+struct Totals {
+    answered: u64,
+    late: u64,
+    missed: u64,
+    spurious: u64,
+    questions: u64,
+}
+
+/// The total of which a judge reports the lower 32 bits, if `counted` are known; `None` if it is less.
+fn whole(total: u32, counted: u64) -> Option<u64> {
+    let more = total.wrapping_sub(low(counted));
+    (more <= u32::MAX / 2).then(|| counted + u64::from(more))
+}
+
+/// The lower 32 bits.
+#[allow(clippy::cast_possible_truncation, reason = "the judge counts modulo 2^32")]
+fn low(count: u64) -> u32 {
+    count as u32
+}
+
 /// The end of a cell of latmon, ns.
 fn end_of(cell: usize) -> u64 {
     (cell as u64 + 1) * CELL_NS - 1
@@ -448,6 +519,53 @@ mod tests {
         let mut tally = board();
         tally.add_result(&result(0, Kind::Missed, None)).unwrap();
         assert!(tally.add_end(&end(1, 1, 0, 0)).unwrap_err().contains("contradict"));
+    }
+
+    /// A run at 50 us comes to 2^32 questions in 60 hours.
+    #[test]
+    fn an_endless_run_counts_beyond_32_bits() {
+        let mut tally = board();
+        let before = (1 << 32) - 3;
+        (tally.last_question, tally.counts.answered, tally.timed) = (before, before - 1, before - 1);
+        tally.counts.missed = 1;
+        tally.next_frame = low(before);
+        for n in 0..5 {
+            let number = low(before + n);
+            let question = low(before + n + 1);
+            tally.add_result(&QuestionResult { question, number, ..result(0, Kind::Answered, Some(7)) }).unwrap();
+        }
+        let total = 1 << 32 | 2;
+        let ended = End { questions: 2, answered: 1, missed: 1, spurious: 0, ..end(2, 1, 0, 1) };
+        tally.add_end(&ended).unwrap();
+        let Responses { questions, answered, missed, without_time, .. } = *tally.counts();
+        assert_eq!((questions, answered, missed, without_time), (total, total - 1, 1, 0));
+    }
+
+    #[test]
+    fn a_judge_that_asks_too_slowly_is_noticed() {
+        for (asked_ms, questions, is_slow) in
+            [(35_000, 877, true), (35_000, 33_000, false), (35_000, 28_000, true), (900, 0, false)]
+        {
+            let mut tally = board();
+            tally.counts = Responses { questions, complete: true, ..Responses::default() };
+            tally.set_asked_for(Duration::from_millis(asked_ms));
+            let text = tally.too_slow();
+            assert_eq!(text.is_some(), is_slow, "{asked_ms} {questions}: {text:?}");
+        }
+        // Each missing answer can take a second.
+        let mut tally = latmon();
+        let of_run = Responses {
+            questions: 877,
+            overruns: Some(34),
+            complete: true,
+            protocol: JudgeProtocol::Latmon,
+            ..Responses::default()
+        };
+        tally.counts = Responses { overruns: Some(0), ..of_run.clone() };
+        tally.set_asked_for(Duration::from_secs(35));
+        assert!(tally.too_slow().is_some());
+        tally.counts = of_run;
+        assert_eq!(tally.too_slow(), None);
     }
 
     #[test]
