@@ -157,7 +157,10 @@ fn why_too_short(series: &Series, planned_ns: Option<u64>) -> Option<(String, St
     Some((text, format!("run longer, e.g. --duration {longer}")))
 }
 
-/// The reason why most slots of a series have no answer or frame, with a remedy.
+/// Without more than one of so many edges, those of an output line have another period than the planned one.
+const EDGES_PART: u64 = 10;
+
+/// The reason why most slots of a series have no answer or frame, or why edges have another period than planned, with a remedy.
 fn why_sparse(series: &Series) -> Option<(String, String)> {
     match &series.kind {
         SeriesKind::RoundTrips(trips) => {
@@ -186,12 +189,25 @@ fn why_sparse(series: &Series) -> Option<(String, String)> {
             let remedy = format!("ip -s link show {interface}; sudo dmesg | tail");
             (frames > 0 && refused > frames).then_some((text, remedy))
         }
+        SeriesKind::Interrupts(interrupts) => {
+            let made = series.samples.saturating_add(interrupts.lost).saturating_add(interrupts.unanswered);
+            let planned = made.saturating_add(interrupts.skipped);
+            let text = format!(
+                "{} of {} edges of the output line were not made: it changes too slowly for an edge every {}, or the thread that \
+                 makes them was late",
+                grouped(interrupts.skipped),
+                grouped(planned),
+                format_exact(series.period_ns)
+            );
+            let longer = format_exact(series.period_ns.saturating_mul(10));
+            (interrupts.skipped > planned / EDGES_PART)
+                .then(|| (text, format!("use a longer period, e.g. --period {longer}")))
+        }
         SeriesKind::WakeUps
         | SeriesKind::Gaps(_)
         | SeriesKind::Stream(Stream::Listener(_))
         | SeriesKind::Audio(_)
         | SeriesKind::Process(_)
-        | SeriesKind::Interrupts(_)
         | SeriesKind::Responses(_)
         | SeriesKind::Capture
         | SeriesKind::TimerlatIrq
@@ -382,6 +398,18 @@ mod tests {
         assert_eq!(judged(CauseKind::Stopped, &[]), [("punctual.stopped".to_owned(), text.to_owned())]);
         assert_eq!(judged(CauseKind::Stopped, &[supervisor::stopped("CPU 1 was stopped")]), []);
         assert_eq!(judged(CauseKind::Interrupt, &[]), []);
+    }
+
+    #[test]
+    fn edges_of_another_period_make_the_run_invalid() {
+        let reasons = |samples: u64, skipped: u64| {
+            let kind = SeriesKind::Interrupts(Box::new(record::Interrupts { skipped, ..Default::default() }));
+            judged(Series { samples, kind, role: "interrupt".into(), ..Series::default() }, None)
+        };
+        let [(id, text, remedy)] = &reasons(801, 3_199)[..] else { panic!() };
+        assert_eq!((id.as_str(), remedy.as_str()), ("little.measured", "use a longer period, e.g. --period 10s"));
+        assert!(text.starts_with("3,199 of 4,000 edges of the output line were not made: "), "{text}");
+        assert_eq!(reasons(3_990, 10), []);
     }
 
     #[test]

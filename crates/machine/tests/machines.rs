@@ -479,7 +479,7 @@ fn a_latency_limit_names_what_set_it() {
     assert_eq!(tune::keep(&made.root(), &plan.changes).unwrap().applied.len(), 1);
     let by_tune = "CPU 0 kept out of idle states by `punctual tune`";
     assert_eq!((limit().state, limit().title), (FindingState::Ok, format!("{by_tune}; undo: punctual tune --revert")));
-    tune::keep_files(&made.root(), &tune::unit("/usr/bin/punctual tune --yes")).unwrap();
+    tune::keep_files(&made.root(), &tune::unit(&made.root(), "/usr/bin/punctual tune --yes")).unwrap();
     let at_boot = format!("{by_tune}, also at each boot (--persist); undo: punctual tune --revert");
     assert_eq!(limit().title, at_boot);
 

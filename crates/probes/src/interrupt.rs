@@ -36,6 +36,7 @@ mod waiting;
 use std::{
     path::PathBuf,
     sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
 };
 
 use judge::Session;
@@ -68,7 +69,14 @@ pub struct Settings {
     pub name: String,
     /// Advice if no interrupt comes.
     pub if_silent: String,
+    /// Time between two interrupts, as far as it is known, ns.
+    pub period_ns: u64,
 }
+
+/// Time from the creation of the threads to the first edge or question. latmon asks after a second, and reports only after
+/// another one.
+const BEGINS_WITHIN: Duration = Duration::from_millis(500);
+const JUDGE_BEGINS_WITHIN: Duration = Duration::from_millis(2_500);
 
 /// An interrupt probe: the work for the timer's thread, until it is taken, and the results.
 pub struct Interrupt {
@@ -85,6 +93,10 @@ pub struct Interrupt {
     is_judged: bool,
     /// A file that exists as long as the source, if the kernel does not report the end of the source otherwise.
     presence: Option<PathBuf>,
+    /// When the thread got its work.
+    began: Option<Instant>,
+    /// When the measurement ended.
+    ended: Option<Instant>,
 }
 
 impl Interrupt {
@@ -97,7 +109,19 @@ impl Interrupt {
         let work =
             Waiting { source, shared: Arc::clone(&shared), driver: driver_switch, judge: None, has_started: false };
         let work: Option<Box<dyn Work>> = Some(Box::new(work));
-        Self { settings, about, keeps_each, work, shared, driver, judge: None, is_judged: false, presence: None }
+        Self {
+            settings,
+            about,
+            keeps_each,
+            work,
+            shared,
+            driver,
+            judge: None,
+            is_judged: false,
+            presence: None,
+            began: None,
+            ended: None,
+        }
     }
 
     /// Prepares a probe that answers the questions of an outside judge, which has not begun. `session` reads its results;
@@ -112,8 +136,19 @@ impl Interrupt {
         let switch = Some(source.switch());
         let work = Waiting { source, shared: Arc::clone(&shared), driver: None, judge: switch, has_started: false };
         let work: Option<Box<dyn Work>> = Some(Box::new(work));
-        let (judge, is_judged) = (session, true);
-        Self { settings, about, keeps_each: true, work, shared, driver: None, judge, is_judged, presence: None }
+        Self {
+            settings,
+            about,
+            keeps_each: true,
+            work,
+            shared,
+            driver: None,
+            judge: session,
+            is_judged: true,
+            presence: None,
+            began: None,
+            ended: None,
+        }
     }
 
     /// Ends the run when this file no longer exists. For sources whose wait does not fail when they are removed.
@@ -133,6 +168,7 @@ impl Interrupt {
         // The histogram gives the upper end of a class, which can be above the largest value.
         let median_ns = uncertainty.histogram().percentile(50.0).map(i64::unsigned_abs);
         Interrupts {
+            skipped: self.driver.as_ref().map_or(0, Driver::skipped),
             lost,
             spurious,
             unanswered: unanswered + after_last,
@@ -147,8 +183,50 @@ impl Interrupt {
     }
 }
 
+impl Interrupt {
+    /// The reason that no interrupt came; `None` if one did, or if the first one can still come.
+    fn silence(&self) -> Option<Reason> {
+        let (seen, spurious) = (self.shared.seen.load(Relaxed), self.shared.spurious.load(Relaxed));
+        let edges = self.driver.as_ref().map(Driver::edges);
+        let is_due = self.is_due();
+        // Another machine begins to ask later.
+        let can_come = self.ended.is_none() && (!is_due || self.is_judged && self.judge.is_none());
+        if seen > 0 || can_come {
+            return None;
+        }
+        let after = match edges {
+            Some(edges) => format!(" after {} of the output line", counted(edges, "edge")),
+            None => String::new(),
+        };
+        let others = if spurious > 0 { format!("; {} came without an edge", grouped(spurious)) } else { String::new() };
+        let untimed = match (self.about.zero, self.shared.overruns.load(Relaxed)) {
+            (Zero::Trace, 1..) => " whose handler is in the kernel's trace",
+            _ => "",
+        };
+        let was_short = edges == Some(0) || edges.is_none() && !is_due;
+        Some(Reason {
+            id: "interrupt.silent".to_owned(),
+            text: format!("no interrupt{untimed} came from {}{after}{others}", self.settings.name),
+            remedy: if was_short {
+                "run longer, e.g. --duration 10s".to_owned()
+            } else {
+                self.settings.if_silent.clone()
+            },
+        })
+    }
+
+    /// True if the first interrupt should have come: after two periods.
+    fn is_due(&self) -> bool {
+        let begins = if self.is_judged { JUDGE_BEGINS_WITHIN } else { BEGINS_WITHIN };
+        let due = begins.saturating_add(Duration::from_nanos(self.settings.period_ns.saturating_mul(2)));
+        let measured = |began: Instant| self.ended.unwrap_or_else(Instant::now).saturating_duration_since(began);
+        self.began.is_some_and(|began| measured(began) >= due)
+    }
+}
+
 impl ProbeThreads for Interrupt {
     fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
+        self.began = Some(Instant::now());
         self.work.take()
     }
 
@@ -173,6 +251,7 @@ impl ProbeThreads for Interrupt {
     }
 
     fn finish(&mut self) {
+        self.ended = Some(Instant::now());
         if let Some(driver) = &mut self.driver {
             driver.stop();
         }
@@ -197,27 +276,11 @@ impl ProbeThreads for Interrupt {
     }
 
     fn reasons(&self) -> Vec<Reason> {
-        let (seen, spurious) = (self.shared.seen.load(Relaxed), self.shared.spurious.load(Relaxed));
-        // Only a working judge asks questions.
+        // Only a working judge asks questions. One that is lost soon has asked none.
         let of_judge: Vec<Reason> = self.judge.iter().flat_map(Session::reasons).collect();
-        let is_judge = !of_judge.iter().any(|reason| judge::BROKEN.contains(&reason.id.as_str()));
-        let silent = (seen == 0 && is_judge).then(|| {
-            let edges = match self.driver.as_ref().map(Driver::edges) {
-                Some(edges) => format!(" after {} of the output line", counted(edges, "edge")),
-                None => String::new(),
-            };
-            let others =
-                if spurious > 0 { format!("; {} came without an edge", grouped(spurious)) } else { String::new() };
-            let untimed = match (self.about.zero, self.shared.overruns.load(Relaxed)) {
-                (Zero::Trace, 1..) => " whose handler is in the kernel's trace",
-                _ => "",
-            };
-            Reason {
-                id: "interrupt.silent".to_owned(),
-                text: format!("no interrupt{untimed} came from {}{edges}{others}", self.settings.name),
-                remedy: self.settings.if_silent.clone(),
-            }
-        });
+        let is_broken = of_judge.iter().any(|reason| judge::BROKEN.contains(&reason.id.as_str()));
+        let is_judge = !is_broken && (self.is_due() || self.judge.as_ref().is_none_or(|judge| judge.lost().is_none()));
+        let silent = if is_judge { self.silence() } else { None };
         // Input and output are mostly lines of one device.
         let is_gone = self.shared.error.load(Relaxed) != 0;
         let failed = self.driver.as_ref().and_then(Driver::error).filter(|_| !is_gone).map(|error| Reason {
@@ -240,6 +303,10 @@ impl ProbeThreads for Interrupt {
         });
         let unanswered = (figures.unanswered > 0)
             .then(|| caveat(format!("{} of the output line caused no interrupt", counted(figures.unanswered, "edge"))));
+        let skipped = (figures.skipped > 0).then(|| {
+            let edges = counted(figures.skipped, "edge");
+            caveat(format!("{edges} of the output line could not be made at their times, and are left out"))
+        });
         let lost = (figures.lost > 0).then(|| {
             let why = match self.keeps_each {
                 _ if self.about.zero == Zero::Trace => "the device reported several runs of its handler as one",
@@ -266,7 +333,7 @@ impl ProbeThreads for Interrupt {
             })
         });
         let of_judge = self.judge.iter().flat_map(Session::caveats);
-        [spurious, unanswered, lost, overrun].into_iter().flatten().chain(of_judge).collect()
+        [skipped, spurious, unanswered, lost, overrun].into_iter().flatten().chain(of_judge).collect()
     }
 }
 
@@ -297,9 +364,27 @@ mod tests {
         }
     }
 
+    /// With a period of a second and longer, the first interrupt comes later than the first results are shown.
+    #[test]
+    fn a_source_is_silent_only_after_two_periods() {
+        let remedies = |period_ns: u64, waits: Duration| {
+            let settings = Settings { name: "hpet".to_owned(), if_silent: "connect it".to_owned(), period_ns };
+            let mut interrupt = Interrupt::prepare(Silent, settings, None);
+            interrupt.work(0);
+            std::thread::sleep(waits);
+            let early: Vec<String> = interrupt.reasons().into_iter().map(|reason| reason.remedy).collect();
+            interrupt.finish();
+            (early, interrupt.reasons().into_iter().map(|reason| reason.remedy).collect::<Vec<_>>())
+        };
+        let longer = "run longer, e.g. --duration 10s".to_owned();
+        assert_eq!(remedies(3_000_000_000, Duration::ZERO), (vec![], vec![longer]));
+        let connect = vec!["connect it".to_owned()];
+        assert_eq!(remedies(1_000_000, BEGINS_WITHIN + Duration::from_millis(10)), (connect.clone(), connect));
+    }
+
     #[test]
     fn the_record_contains_the_largest_error_of_a_time() {
-        let settings = Settings { name: "hpet".to_owned(), if_silent: String::new() };
+        let settings = Settings { name: "hpet".to_owned(), if_silent: String::new(), period_ns: 0 };
         let interrupt = Interrupt::prepare(Silent, settings, None);
         let figures = interrupt.figures();
         assert_eq!((figures.uncertainty_ns, figures.max_uncertainty_ns), (None, None));

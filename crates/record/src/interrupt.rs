@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Times};
+use crate::{Extra, Times, count::is_zero};
 
 /// Name of the probe, and role of its thread.
 pub const INTERRUPT: &str = "interrupt";
@@ -40,6 +40,9 @@ pub struct Interrupts {
     pub overruns: u64,
     /// Edges of the output line without an interrupt.
     pub unanswered: u64,
+    /// Edges that were not made, because their time had passed before: the thread that makes them or the output line was late.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
     /// Interrupts without an edge of the output line.
     pub spurious: u64,
     /// Interrupts after the end of the measurement, which the thread answered until the outside judge had ended. They are

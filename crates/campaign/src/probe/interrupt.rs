@@ -126,7 +126,8 @@ impl InterruptProbe {
     /// Opens the source, and creates the thread that makes the edges.
     fn open(&self, context: &PhaseContext<'_>) -> Result<Interrupt, PrepareError> {
         let name = self.source.to_string();
-        let settings = |if_silent: &str| Settings { name: name.clone(), if_silent: if_silent.to_owned() };
+        let period_ns = context.period_ns;
+        let settings = |if_silent: &str| Settings { name: name.clone(), if_silent: if_silent.to_owned(), period_ns };
         match &self.source {
             SourceName::Hpet => {
                 let timer = Timer::open(Path::new(source::HPET)).map_err(|error| source::hpet_error(&error))?;
@@ -234,7 +235,11 @@ impl InterruptProbe {
         let Some(output) = &self.drive else {
             let if_silent =
                 "check the signal with `gpiomon`, or let punctual make the edges with --drive LINE".to_owned();
-            return Ok(Interrupt::prepare(Line::new(edges, device, None), Settings { name, if_silent }, None));
+            return Ok(Interrupt::prepare(
+                Line::new(edges, device, None),
+                Settings { name, if_silent, period_ns: context.period_ns },
+                None,
+            ));
         };
         let (chip, offset) = output.open(context.root)?;
         let driven =
@@ -242,7 +247,7 @@ impl InterruptProbe {
         let (driver, times) = self.driver(context, driven)?;
         let line = Line::new(edges, device, Some((times, output.describe(&chip, offset))));
         let if_silent = format!("connect the lines {output} and {name} with a wire");
-        Ok(Interrupt::prepare(line, Settings { name, if_silent }, Some(driver)))
+        Ok(Interrupt::prepare(line, Settings { name, if_silent, period_ns: context.period_ns }, Some(driver)))
     }
 
     /// Creates the thread that makes edges on an output. Returns also the times before each edge.
@@ -340,7 +345,7 @@ impl InterruptProbe {
             Judge::Elsewhere(judge) => (judge.switch(), None),
         };
         let source = AnsweredLine::new(answers, device, switch);
-        Ok(Interrupt::with_judge(source, Settings { name, if_silent }, session))
+        Ok(Interrupt::with_judge(source, Settings { name, if_silent, period_ns: context.period_ns }, session))
     }
 
     fn frequency_hz(&self, period_ns: u64) -> Result<u32, PlanError> {

@@ -92,6 +92,8 @@ struct Shared {
     switch: Arc<Switch>,
     /// As [`Driver::edges`].
     edges: AtomicU64,
+    /// As [`Driver::skipped`].
+    skipped: AtomicU64,
     /// Error number after which it ended; 0 without one.
     error: AtomicI32,
     at_end: AtEnd,
@@ -139,6 +141,12 @@ impl Driver {
     #[must_use]
     pub fn edges(&self) -> u64 {
         self.shared.edges.load(Relaxed)
+    }
+
+    /// Edges that were not made, because their time had passed: the thread or the line was late.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.shared.skipped.load(Relaxed)
     }
 
     /// The error after which it made no more edges.
@@ -194,8 +202,9 @@ impl<D: Drive> Making<D> {
         while self.sleep_until(sleeper, deadline_ns)? {
             self.make(sleeper, deadline_ns)?;
             // Deadlines that have passed have no edge.
-            let behind_ns = (Clock::Monotonic.now_ns() - deadline_ns).max(0);
-            deadline_ns += (behind_ns / self.period_ns + 1) * self.period_ns;
+            let passed = (Clock::Monotonic.now_ns() - deadline_ns).max(0) / self.period_ns;
+            add(&self.shared.skipped, passed.cast_unsigned());
+            deadline_ns += (passed + 1) * self.period_ns;
         }
         Ok(())
     }
@@ -226,5 +235,36 @@ impl<D: Drive> Making<D> {
             }
         }
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A line that takes long to become inactive, as behind a slow bus.
+    struct Slow;
+
+    impl Drive for Slow {
+        fn set(&mut self, is_active: bool) -> io::Result<()> {
+            if !is_active {
+                std::thread::sleep(Duration::from_millis(25));
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn edges_whose_time_has_passed_are_counted() {
+        let settings = DriverSettings { cpu: None, policy: Policy::Other, period_ns: 5_000_000 };
+        let (mut driver, _edges) = Driver::create(Slow, settings).unwrap();
+        driver.switch().begin();
+        std::thread::sleep(Duration::from_millis(300));
+        driver.stop();
+        let (edges, skipped) = (driver.edges(), driver.skipped());
+        // An edge takes 5 periods and a half.
+        assert!(edges > 1 && skipped >= 4 * (edges - 1), "{edges} edges, {skipped} skipped");
     }
 }

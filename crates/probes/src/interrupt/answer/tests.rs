@@ -168,7 +168,8 @@ fn measure(
     };
     let session = Session::open(settings).unwrap();
     let source = AnsweredLine::new(InBandAnswers::new(input, output), "line".to_owned(), session.switch());
-    let settings = Settings { name: "gpio:gpiochip0/1".to_owned(), if_silent: "connect it".to_owned() };
+    let settings =
+        Settings { name: "gpio:gpiochip0/1".to_owned(), if_silent: "connect it".to_owned(), period_ns: PERIOD_NS };
     let mut interrupt = Interrupt::with_judge(source, settings, Some(session));
     let settings = timer::Settings {
         role: "interrupt".to_owned(),
