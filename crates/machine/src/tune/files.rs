@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn reverting_leaves_the_folders_as_they_were() {
         let drop_in = drop_in(&"jackd".parse().unwrap(), None);
-        let files = [unit(&root, "/usr/bin/punctual tune --yes").to_vec(), vec![drop_in]].concat();
+        let files = [unit(&Root::at("/nonexistent"), "/usr/bin/punctual tune --yes").to_vec(), vec![drop_in]].concat();
         for existing in ["proc", FOLDER, "etc/systemd/system/jackd.service.d", "etc/systemd/system/multi-user.target.d"]
         {
             for left in 0.. {
@@ -460,7 +460,7 @@ mod tests {
     fn a_folder_that_others_use_meanwhile_stays() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
-        let (tuned, search) = (unit("x"), search_unit("y"));
+        let (tuned, search) = (unit(&root, "x"), search_unit("y"));
         keep_files(&root, &tuned).unwrap();
         keep_files(&root, &search).unwrap();
         // The files of the first are removed alone, then those of the second with the folder.
@@ -495,7 +495,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         fs::create_dir_all(root.path(FOLDER)).unwrap();
-        let (tuned, search) = (unit("/usr/bin/punctual tune --yes"), search_unit("/usr/bin/punctual tune --prove"));
+        let (tuned, search) =
+            (unit(&root, "/usr/bin/punctual tune --yes"), search_unit("/usr/bin/punctual tune --prove"));
         keep_files(&root, &tuned).unwrap();
         keep_files(&root, &search).unwrap();
         assert!(root.read(SEARCH).unwrap().ends_with("ExecStart=/usr/bin/punctual tune --prove"));

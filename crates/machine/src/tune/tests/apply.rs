@@ -29,7 +29,7 @@ fn a_damaged_journal_stops_every_change() {
     fs::write(journal, &whole[..whole.len() / 2]).unwrap();
     put("proc/sys/kernel/numa_balancing", "1");
 
-    let files = unit("/usr/bin/punctual tune --yes");
+    let files = unit(&root, "/usr/bin/punctual tune --yes");
     let refused = [
         keep(&root, &changes()).unwrap_err(),
         apply(&root, &changes()).unwrap_err(),

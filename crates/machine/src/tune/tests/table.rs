@@ -16,7 +16,7 @@ fn links_never_lead_out_of_a_recorded_machine() {
     let (root, other) = (Root::at(folder.path()), Root::at(outside.path()));
     let entries = || fs::read_dir(outside.path()).unwrap().count();
     // The journals of another machine.
-    keep_files(&other, &unit("x")).unwrap();
+    keep_files(&other, &unit(&root, "x")).unwrap();
     fs::create_dir_all(outside.path().join("run")).unwrap();
     for name in ["run", "var"] {
         symlink(outside.path().join(name), folder.path().join(name)).unwrap();
@@ -25,7 +25,7 @@ fn links_never_lead_out_of_a_recorded_machine() {
     assert!(error.contains("leads out of") && error.ends_with(": remove what is there, and run again"), "{error}");
     assert!(journal::restore_all(&root).unwrap().is_empty());
     fs::remove_file(folder.path().join("run")).unwrap();
-    assert!(keep_files(&root, &unit("x")).unwrap_err().to_string().contains("leads out of"));
+    assert!(keep_files(&root, &unit(&root, "x")).unwrap_err().to_string().contains("leads out of"));
     assert!(revert(&root).unwrap().is_empty());
     assert_eq!(fs::read_dir(outside.path().join("var/lib/punctual")).unwrap().count(), 1, "the other journal stays");
     fs::remove_file(folder.path().join("var")).unwrap();
@@ -33,7 +33,7 @@ fn links_never_lead_out_of_a_recorded_machine() {
     fs::create_dir_all(folder.path().join("etc/systemd")).unwrap();
     symlink(outside.path(), folder.path().join("etc/systemd/system")).unwrap();
     let before = entries();
-    let failed = keep_files(&root, &unit("x")).unwrap().failed;
+    let failed = keep_files(&root, &unit(&root, "x")).unwrap().failed;
     assert!(failed.len() == 2 && failed.iter().all(|text| text.contains("leads out of")), "{failed:?}");
     assert_eq!(entries(), before);
     // A file of the kernel, and the lock.
