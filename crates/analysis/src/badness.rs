@@ -14,7 +14,7 @@ pub(crate) const LEAST_PERIODS: f64 = 0.01;
 pub struct Badness {
     /// True if the late frames of a capture are not known. Such a run is not the best one, and no other one beats it.
     pub unknown: bool,
-    /// Lost datagrams or frames, slots without one, and missed deadlines, as a share of all, 0 to 1.
+    /// Deadlines, answers, interrupts, datagrams and frames that never came, as a share of all, 0 to 1.
     pub lost: f64,
     /// Late frames or xruns, as a share of all, 0 to 1.
     pub late: f64,
@@ -34,31 +34,36 @@ impl Badness {
     #[must_use]
     pub fn of_role(role: &RoleResult) -> Self {
         let share = |count: u64, of: u64| count as f64 / of.max(1) as f64;
-        let lost = role.lost.unwrap_or(0);
+        let absent = role.absent();
+        let lost = share(absent, role.samples.saturating_add(absent));
         let max_ns = role.max_ns.unwrap_or(0) as f64;
         let periods = max_ns / role.period_ns.max(1) as f64;
         match role.measured {
-            Measured::Lateness => {
-                Self { lost: share(role.missed, role.samples + role.missed), periods, ..Self::default() }
-            }
+            Measured::Lateness => Self { lost, periods, ..Self::default() },
             Measured::Gap => Self { periods, ..Self::default() },
             Measured::RoundTrip | Measured::SendLateness | Measured::Response => {
-                let absent = lost + role.missed;
                 let late = share(role.late.unwrap_or(0), role.samples);
-                Self { lost: share(absent, role.samples + absent), late, periods, unknown: false }
+                Self { lost, late, periods, unknown: false }
             }
             // Lost periods are a consequence of xruns.
             Measured::Completion => {
                 Self { late: share(role.late.unwrap_or(0), role.samples), periods, ..Self::default() }
             }
             Measured::FrameGap | Measured::Spacing => {
-                let absent = lost + role.missed;
                 let late = share(role.late.unwrap_or(0), role.samples);
                 let unknown = role.measured == Measured::Spacing && role.late.is_none();
                 let periods = (periods - 1.0).max(0.0);
-                Self { lost: share(absent, role.samples + absent), periods, late, unknown }
+                Self { lost, periods, late, unknown }
             }
         }
+    }
+
+    /// The badness of a run with the largest time of `role`, its main one, in ns: runs of different periods are compared by
+    /// that.
+    #[must_use]
+    pub fn by_time(result: &ScenarioResult, role: &RoleResult) -> Self {
+        let periods = Self::of_role(role).periods * role.period_ns.max(1) as f64;
+        Self { periods, ..Self::of(result) }
     }
 
     /// The same with the time as a multiple of `least`.
@@ -145,6 +150,15 @@ mod tests {
         assert_eq!(contenders(&[&[unknown, unknown], &[bad, bad]]), [1, 0]);
         assert_eq!(contenders(&[&[unknown, unknown], &[clean, clean], &[bad, bad]]), [1, 0]);
         assert!(capture(Some(0), 0, 5).compare(&capture(Some(50), 0, 0)).is_gt(), "slots without a frame");
+    }
+
+    #[test]
+    fn lost_interrupts_count_before_lateness() {
+        let of = |lost, max_ns| {
+            let role = role(Measured::Lateness, 99, 0, max_ns);
+            Badness::of_role(&RoleResult { lost: Some(lost), ..role })
+        };
+        assert!(of(1, 10).compare(&of(0, 900)).is_gt());
     }
 
     #[test]

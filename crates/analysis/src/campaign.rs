@@ -68,8 +68,8 @@ pub struct RoleCell {
     pub lost: Option<u64>,
     /// Late frames in all repeats.
     pub late: Option<u64>,
-    /// Largest jitter of all repeats, ns.
-    pub jitter_ns: u64,
+    /// Largest jitter of all repeats, ns; `None` if the kind has none.
+    pub jitter_ns: Option<u64>,
     /// Wake-ups, round trips or frames in all repeats.
     pub samples: u64,
     /// The badness of the worst repeat, with times relative to the least of this role in the row.

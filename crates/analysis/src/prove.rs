@@ -18,7 +18,7 @@ mod simulation;
 use std::collections::BTreeMap;
 
 use record::{
-    Histogram, Measured, Proof, Record, RoleResult, ScenarioResult, State,
+    Histogram, Proof, Record, RoleResult, ScenarioResult, State,
     proof::{CONTROL, Compares, Conclusion, Effect, Figure, Interval, Judgement, Round, RoundFigures},
 };
 
@@ -365,16 +365,10 @@ fn judgement(estimates: &Estimates) -> Judgement {
 /// A percentile is absent if there are too few samples to separate it from the maximum.
 #[must_use]
 pub fn figures_of(record: &Record) -> (u64, RoundFigures) {
-    let roles = ScenarioResult::of(record, 0, None).roles;
-    // As in a campaign's table: the first kind that the run has.
-    let first = roles.iter().map(|role| role.measured).min();
-    let of_first: Vec<_> = roles.iter().filter(|role| Some(role.measured) == first).collect();
+    let result = ScenarioResult::of(record, 0, None);
+    let of_first: Vec<_> = result.main_roles().collect();
     let sum = |count: fn(&RoleResult) -> u64| of_first.iter().map(|role| count(role)).sum::<u64>();
-    let samples = sum(|role| role.samples);
-    // Lost periods of audio are a consequence of xruns.
-    let is_audio = first == Some(Measured::Completion);
-    let lost = if is_audio { 0 } else { sum(|role| role.lost.unwrap_or(0)) };
-    let absent = lost + sum(|role| role.missed);
+    let (samples, absent) = (sum(|role| role.samples), sum(RoleResult::absent));
     let late = sum(|role| role.late.unwrap_or(0));
     let mut times = Histogram::default();
     of_first.iter().for_each(|role| times.merge(&RoleResult::with_times(&role.role, record).1));

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{EndedBy, Extra, GONE, OFFLINE, Outcome, Record, RoleResult, State, Tool, Verdict};
+use crate::{EndedBy, Extra, GONE, OFFLINE, Outcome, Record, RoleResult, State, Tool, Verdict, role::absent_together};
 
 /// Name and version of the campaign format.
 pub const CAMPAIGN_SCHEMA: &str = "punctual.campaign/1";
@@ -213,6 +213,18 @@ pub fn record_name(index: usize, name: &str, repeat: u32) -> String {
 }
 
 impl ScenarioResult {
+    /// The roles of the kind of measurement that the run is about, see [`Measured`].
+    pub fn main_roles(&self) -> impl Iterator<Item = &RoleResult> {
+        let main = self.roles.iter().map(|role| role.measured).min();
+        self.roles.iter().filter(move |role| Some(role.measured) == main)
+    }
+
+    /// Deadlines, answers, interrupts and frames that never came, those of parts of the measurement not counted again.
+    #[must_use]
+    pub fn absent(&self) -> u64 {
+        absent_together(&self.roles.iter().map(|role| (role.measured, role.absent())))
+    }
+
     /// Summarizes a run.
     #[must_use]
     pub fn of(record: &Record, took_ns: u64, culprit: Option<String>) -> Self {

@@ -205,6 +205,13 @@ impl Capture {
         self.numbered_by != NumberedBy::Nothing
     }
 
+    /// Frames that never came, by their numbers; `None` if they have numbers that do not show how many. Without numbers, the
+    /// slots without a frame show them, which the series of the capture counts as missed.
+    #[must_use]
+    pub fn lost_frames(&self) -> Option<u64> {
+        if self.is_numbered() { self.lost } else { Some(0) }
+    }
+
     /// The name of one of the streams, with its protocol and what distinguishes it from others of the same name. The name of
     /// an AVTP stream is enough.
     #[must_use]

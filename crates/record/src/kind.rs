@@ -83,6 +83,8 @@ pub struct KindProperties {
     pub spikes_are_values: bool,
     /// True if its thread woke at deadlines of its own.
     pub has_deadlines: bool,
+    /// True if its values have a jitter: the largest |interval - period|.
+    pub has_jitter: bool,
     /// True if its corrected histogram differs from the raw one, because values can be missed.
     pub is_corrected: bool,
 }
@@ -149,6 +151,7 @@ impl SeriesKind {
                 judged_as_wake_ups: true,
                 spikes_are_values: true,
                 has_deadlines: true,
+                has_jitter: true,
                 is_corrected: true,
             },
             Self::Gaps(_) => KindProperties {
@@ -159,6 +162,7 @@ impl SeriesKind {
                 judged_as_wake_ups: false,
                 spikes_are_values: true,
                 has_deadlines: false,
+                has_jitter: false,
                 is_corrected: false,
             },
             Self::RoundTrips(_) => KindProperties {
@@ -169,6 +173,7 @@ impl SeriesKind {
                 judged_as_wake_ups: false,
                 spikes_are_values: true,
                 has_deadlines: false,
+                has_jitter: false,
                 is_corrected: true,
             },
             Self::Stream(Stream::Talker(_)) => KindProperties {
@@ -179,6 +184,7 @@ impl SeriesKind {
                 judged_as_wake_ups: true,
                 spikes_are_values: true,
                 has_deadlines: true,
+                has_jitter: true,
                 is_corrected: true,
             },
             Self::Stream(Stream::Listener(_)) => KindProperties {
@@ -189,6 +195,7 @@ impl SeriesKind {
                 judged_as_wake_ups: true,
                 spikes_are_values: true,
                 has_deadlines: false,
+                has_jitter: true,
                 is_corrected: true,
             },
             Self::Audio(_) => KindProperties {
@@ -199,6 +206,7 @@ impl SeriesKind {
                 judged_as_wake_ups: true,
                 spikes_are_values: false,
                 has_deadlines: true,
+                has_jitter: true,
                 is_corrected: true,
             },
             Self::Process(_) => KindProperties {
@@ -209,6 +217,7 @@ impl SeriesKind {
                 judged_as_wake_ups: true,
                 spikes_are_values: true,
                 has_deadlines: true,
+                has_jitter: true,
                 is_corrected: true,
             },
             Self::Interrupts(_) => KindProperties {
@@ -219,6 +228,7 @@ impl SeriesKind {
                 judged_as_wake_ups: true,
                 spikes_are_values: true,
                 has_deadlines: false,
+                has_jitter: false,
                 is_corrected: true,
             },
             Self::Responses(_) => KindProperties {
@@ -230,6 +240,7 @@ impl SeriesKind {
                 judged_as_wake_ups: true,
                 spikes_are_values: true,
                 has_deadlines: false,
+                has_jitter: false,
                 is_corrected: true,
             },
             Self::Capture => KindProperties {
@@ -240,6 +251,7 @@ impl SeriesKind {
                 judged_as_wake_ups: true,
                 spikes_are_values: true,
                 has_deadlines: false,
+                has_jitter: true,
                 is_corrected: true,
             },
             Self::TimerlatIrq => KindProperties {
@@ -250,6 +262,7 @@ impl SeriesKind {
                 judged_as_wake_ups: false,
                 spikes_are_values: true,
                 has_deadlines: true,
+                has_jitter: true,
                 is_corrected: true,
             },
             Self::TimerlatThread => KindProperties {
@@ -260,6 +273,7 @@ impl SeriesKind {
                 judged_as_wake_ups: false,
                 spikes_are_values: true,
                 has_deadlines: true,
+                has_jitter: true,
                 is_corrected: true,
             },
         }
@@ -367,6 +381,30 @@ pub(crate) struct KindKeys {
     /// Figures of an outside judge; present in series of the kind `responses`.
     #[serde(default)]
     responses: Option<Responses>,
+}
+
+impl SeriesKind {
+    /// Answers, interrupts or frames that never came, apart from the missed ones of the series; `None` if the kind counts
+    /// none. A question whose result the judge does not know counts as one without an answer.
+    ///
+    /// Lost periods of audio are not among them, because late periods cause them. The record contains those of a capture.
+    #[must_use]
+    pub fn lost(&self) -> Option<u64> {
+        match self {
+            Self::RoundTrips(round_trip) => Some(round_trip.lost),
+            Self::Interrupts(interrupts) => Some(interrupts.lost.saturating_add(interrupts.unanswered)),
+            Self::Responses(responses) => Some(responses.missed.saturating_add(responses.unknown())),
+            Self::Stream(Stream::Listener(listener)) => Some(listener.lost),
+            Self::Stream(Stream::Talker(_))
+            | Self::Audio(_)
+            | Self::WakeUps
+            | Self::Gaps(_)
+            | Self::Process(_)
+            | Self::Capture
+            | Self::TimerlatIrq
+            | Self::TimerlatThread => None,
+        }
+    }
 }
 
 /// Access to the figures of one kind; `None` for series of other kinds.

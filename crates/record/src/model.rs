@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     AskedThread, Blame, BufferSearch, CAPTURE, Capture, Caveat, Cell, Comparison, CpuFacts, Far, Finding, Machine,
-    Program, ProgramLimits, Published, Recommendation, Series, Setting, Shielding, SoundLoop, Tail, UseVerdict,
-    Validity, Verdict, kind::MeasuredBy,
+    Program, ProgramLimits, Published, Recommendation, Series, SeriesKind, Setting, Shielding, SoundLoop, Tail,
+    UseVerdict, Validity, Verdict, kind::MeasuredBy,
 };
 
 /// Fields that a newer version wrote.
@@ -270,6 +270,17 @@ impl Record {
             MeasuredBy::Observer => self.scenario.probe == CAPTURE,
             MeasuredBy::Kernel => false,
         })
+    }
+
+    /// Deadlines, answers, interrupts and frames of a series that never came, as [`Series::absent`], with the lost frames of
+    /// a capture. `None` if its frames have numbers that do not show how many are lost.
+    #[must_use]
+    pub fn absent(&self, series: &Series) -> Option<u64> {
+        let of_capture = match &self.capture {
+            Some(capture) if series.kind == SeriesKind::Capture => capture.lost_frames()?,
+            _ => 0,
+        };
+        Some(series.absent().saturating_add(of_capture))
     }
 
     /// Number of spikes, kept or not. A late interrupt of timerlat and its late thread count once. Long round trips are

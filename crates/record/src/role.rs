@@ -26,7 +26,8 @@ pub struct RoleResult {
     pub samples: u64,
     /// Deadlines that passed before a thread read the clock again, or slots without a sent datagram or frame.
     pub missed: u64,
-    /// Datagrams without an answer in time, lost frames, or lost periods of audio; absent for other probes.
+    /// Datagrams and questions without an answer, lost interrupts and frames, edges without an interrupt, or lost periods of
+    /// audio; absent for other probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// Late frames of a talker or a capture, or xruns of audio; absent for other probes.
@@ -41,8 +42,10 @@ pub struct RoleResult {
     /// Exact largest time, ns; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<i64>,
-    /// Machine-tool jitter: largest |interval - period|, ns.
-    pub jitter_ns: u64,
+    /// Machine-tool jitter: largest |interval - period|, ns. Absent for gaps, round trips, interrupts and responses, for
+    /// which older documents have 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_ns: Option<u64>,
     /// Its times, corrected if there is a correction, in buckets at most 1/64 of their value wide, for the curves of the
     /// campaign's report. Absent without samples, and in documents of versions up to 0.2.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
@@ -52,10 +55,12 @@ pub struct RoleResult {
     pub beside: Vec<Compared>,
 }
 
-/// Meaning of the times of a role. A table shows the first of these kinds that its run has.
+/// Meaning of the times of a role. A run is about the first of these kinds that it has: the others are parts of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measured {
+    /// From the question of an outside judge to the answer of the machine.
+    Response,
     /// From the time at which a datagram should have been sent to its answer.
     RoundTrip,
     /// From the start of a slot to the sending of its frame; the largest is the talker's max delta.
@@ -69,8 +74,6 @@ pub enum Measured {
     /// Lateness of a thread's wake-ups.
     #[default]
     Lateness,
-    /// From the question of an outside judge to the answer of the machine.
-    Response,
     /// Length of a gap: time without a CPU, of a thread that never sleeps.
     Gap,
 }
@@ -105,6 +108,21 @@ pub struct Compared {
     pub differs: Vec<String>,
 }
 
+/// The items of a run that never came, from those of its parts, each with the kind that it measured. The parts of the kind that
+/// the run is about are added, because those of other kinds miss the same items.
+pub(crate) fn absent_together(parts: &(impl Iterator<Item = (Measured, u64)> + Clone)) -> u64 {
+    let of = |wanted| {
+        let absent = parts.clone().filter(|(measured, _)| Some(*measured) == wanted).map(|(_, absent)| absent);
+        absent.fold(0, u64::saturating_add)
+    };
+    let main = parts.clone().map(|(measured, _)| measured).min();
+    match main {
+        // Frames that were sent can be lost later, and each observer can have lost the same.
+        Some(Measured::SendLateness) => of(main).max(of(Some(Measured::FrameGap))).max(of(Some(Measured::Spacing))),
+        _ => of(main),
+    }
+}
+
 impl RoleResult {
     /// Summarizes one role of a run.
     pub(crate) fn of(role: &str, record: &Record) -> Self {
@@ -136,11 +154,19 @@ impl RoleResult {
         (result, times)
     }
 
+    /// Deadlines, answers, interrupts and frames that never came. Lost periods of audio are not among them, because late
+    /// periods cause them.
+    #[must_use]
+    pub fn absent(&self) -> u64 {
+        let lost = if self.measured == Measured::Completion { None } else { self.lost };
+        self.missed.saturating_add(lost.unwrap_or(0))
+    }
+
     /// Adds the counts and the times of a series.
     fn add(&mut self, series: &Series, capture: Option<&Capture>, times: &mut Histogram) {
         let jitter_ns = match &series.kind {
             // The jitter of the series is that of its wake-ups, not of the sent frames.
-            SeriesKind::Stream(Stream::Talker(talker)) => talker.max_interval_error_ns,
+            SeriesKind::Stream(Stream::Talker(talker)) => Some(talker.max_interval_error_ns),
             SeriesKind::WakeUps
             | SeriesKind::Gaps(_)
             | SeriesKind::RoundTrips(_)
@@ -151,7 +177,7 @@ impl RoleResult {
             | SeriesKind::Responses(_)
             | SeriesKind::Capture
             | SeriesKind::TimerlatIrq
-            | SeriesKind::TimerlatThread => series.jitter_ns,
+            | SeriesKind::TimerlatThread => series.jitter(),
         };
         self.jitter_ns = self.jitter_ns.max(jitter_ns);
         match (&series.kind, capture) {
@@ -159,23 +185,11 @@ impl RoleResult {
             (SeriesKind::Stream(Stream::Listener(listener)), _) => self.add_listener(listener, times),
             (SeriesKind::Audio(audio), _) => self.add_audio(audio, times),
             (SeriesKind::Capture, Some(capture)) => self.add_capture(capture, times),
-            (SeriesKind::RoundTrips(round_trip), _) => {
-                self.add_wake_ups(series, times);
-                *self.lost.get_or_insert_default() += round_trip.lost;
-            }
-            (SeriesKind::Interrupts(interrupts), _) => {
-                self.add_wake_ups(series, times);
-                let gone = interrupts.lost.saturating_add(interrupts.unanswered);
-                let lost = self.lost.get_or_insert_default();
-                *lost = lost.saturating_add(gone);
-            }
-            (SeriesKind::Responses(responses), _) => {
-                self.add_wake_ups(series, times);
-                let lost = self.lost.get_or_insert_default();
-                *lost = lost.saturating_add(responses.missed).saturating_add(responses.unknown());
-            }
             (
-                SeriesKind::WakeUps
+                SeriesKind::RoundTrips(_)
+                | SeriesKind::Interrupts(_)
+                | SeriesKind::Responses(_)
+                | SeriesKind::WakeUps
                 | SeriesKind::Gaps(_)
                 | SeriesKind::Process(_)
                 | SeriesKind::Capture
@@ -191,6 +205,9 @@ impl RoleResult {
         self.samples += series.samples;
         self.missed += series.missed;
         self.max_ns = self.max_ns.max(series.max_ns);
+        if let Some(lost) = series.kind.lost() {
+            self.lost = Some(self.lost.unwrap_or(0).saturating_add(lost));
+        }
     }
 
     fn add_audio(&mut self, audio: &Audio, times: &mut Histogram) {
@@ -222,7 +239,7 @@ impl RoleResult {
 
     fn add_capture(&mut self, capture: &Capture, times: &mut Histogram) {
         times.merge(&capture.spacing);
-        self.jitter_ns = capture.max_deviation_ns.unwrap_or(0);
+        self.jitter_ns = capture.max_deviation_ns;
         self.samples = capture.frames;
         self.lost = capture.lost;
         self.late = capture.late;
@@ -302,6 +319,34 @@ mod tests {
         assert_eq!((trip.p50_ns, trip.p99_9_ns), (Some(5), Some(900)));
     }
 
+    /// A judge's question without an answer, and the interrupt that did not come, are the same.
+    #[test]
+    fn counts_what_never_came_once() {
+        let interrupts = crate::Interrupts { lost: 2, unanswered: 1, ..Default::default() };
+        let responses = crate::Responses { missed: 5, possibly_missed: 1, without_time: 1, ..Default::default() };
+        let way = Series { kind: SeriesKind::Interrupts(Box::new(interrupts)), ..series("interrupt", 0, &[4, 5]) };
+        let whole = Series { kind: SeriesKind::Responses(Box::new(responses)), ..series("response", 0, &[9]) };
+        let all = vec![way, whole];
+        assert_eq!(Series::absent_of_all(&all.iter().collect::<Vec<_>>()), 7);
+        let result = ScenarioResult::of(&Record { series: all, ..Record::default() }, 7, None);
+        let [way, whole] = &result.roles[..] else { panic!("two roles") };
+        assert_eq!((way.absent(), whole.absent(), result.absent()), (3, 7, 7));
+        assert_eq!(result.main_roles().map(|role| &*role.role).collect::<Vec<_>>(), ["response"]);
+        assert_eq!((way.jitter_ns, whole.jitter_ns), (None, None));
+        assert!(!serde_json::to_string(whole).unwrap().contains("jitter_ns"));
+    }
+
+    #[test]
+    fn frames_that_were_not_sent_or_got_lost_are_absent() {
+        let talker = Talker { frames: 9, missed_slots: 2, refused: 1, ..Talker::default() };
+        let listener = Listener { frames: 5, lost: 4, ..Listener::default() };
+        let of = |role: &str, stream| Series { kind: SeriesKind::Stream(stream), ..series(role, 0, &[1]) };
+        let talks = of("talker", Stream::Talker(Box::new(talker)));
+        let listens = of("listener", Stream::Listener(Box::new(listener)));
+        let absent = |series| ScenarioResult::of(&Record { series, ..Record::default() }, 7, None).absent();
+        assert_eq!((absent(vec![talks.clone()]), absent(vec![talks, listens])), (3, 4));
+    }
+
     #[test]
     fn audio_shows_completion_times() {
         let completion = crate::Times { max_ns: 1_500, histogram: of(&[300, 1_500]), ..crate::Times::default() };
@@ -327,7 +372,7 @@ mod tests {
         let record = Record { series, capture: Some(capture), ..Record::default() };
         let [result] = &ScenarioResult::of(&record, 7, None).roles[..] else { panic!("one role") };
         assert_eq!((result.measured, result.samples, result.max_ns), (Measured::Spacing, 3, Some(1_700)));
-        assert_eq!((result.late, result.lost, result.missed, result.jitter_ns), (Some(1), Some(2), 0, 700));
+        assert_eq!((result.late, result.lost, result.missed, result.jitter_ns), (Some(1), Some(2), 0, Some(700)));
         assert!((600..=601).contains(&result.p50_ns.unwrap()));
     }
 

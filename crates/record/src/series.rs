@@ -7,6 +7,7 @@ use crate::{
     CAPTURE, CauseBound, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, ROUND_TRIP, SeriesKind,
     Stretch, Trip,
     kind::{KindKeys, MeasuredBy},
+    role::absent_together,
 };
 
 /// Name of the timer probe, and role of its threads.
@@ -216,6 +217,25 @@ impl Series {
     pub fn traffic_class(&self) -> Option<&str> {
         let is_named = !self.role.is_empty() && self.role != ROUND_TRIP;
         self.kind.round_trip().filter(|_| is_named).map(|_| self.role.as_str())
+    }
+
+    /// Deadlines, answers, interrupts and frames that never came.
+    #[must_use]
+    pub fn absent(&self) -> u64 {
+        self.missed.saturating_add(self.kind.lost().unwrap_or(0))
+    }
+
+    /// Deadlines, answers, interrupts and frames of the series of one phase that never came, those of parts of the measurement
+    /// not counted again.
+    #[must_use]
+    pub fn absent_of_all(all: &[&Self]) -> u64 {
+        absent_together(&all.iter().map(|series| (series.kind.properties().measured, series.absent())))
+    }
+
+    /// The jitter, ns; `None` if the kind has none.
+    #[must_use]
+    pub fn jitter(&self) -> Option<u64> {
+        self.kind.properties().has_jitter.then_some(self.jitter_ns)
     }
 
     /// True if its thread was found on another CPU.

@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use analysis::{
-    campaign::{CampaignTable, Recommendation},
-    format_exact,
-};
+use analysis::{campaign::Recommendation, format_exact};
 use record::{
     Campaign, Record,
     shell::{self, with_options},
@@ -89,12 +86,8 @@ pub(crate) fn of_campaign(campaign: &Campaign, advice: &Recommendation) -> Optio
 }
 
 /// How to see the causes of the worst scenario, if they were found. `document` is the path of the campaign.
-pub(crate) fn of_worst_scenario(
-    campaign: &Campaign,
-    whole: &CampaignTable,
-    document: &str,
-) -> Option<(String, String)> {
-    let worst = worst_scenario(campaign, whole)?;
+pub(crate) fn of_worst_scenario(campaign: &Campaign, document: &str) -> Option<(String, String)> {
+    let worst = worst_scenario(campaign)?;
     worst.result.as_ref()?.culprit.as_ref()?;
     let record = Path::new(document).with_file_name(&worst.record);
     let command = shell::command(&["punctual", "blame", &record.to_string_lossy()]);

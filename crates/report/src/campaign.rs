@@ -1,12 +1,12 @@
 //! Campaigns as text for terminal and HTML.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use analysis::{
-    campaign::{CampaignTable, RoleCell, table},
+    campaign::{Badness, CampaignTable, RoleCell},
     format_ns,
 };
-use record::{Campaign, Compared, Measured, Outcome, RoleResult, ScenarioEntry, TIMER, grouped};
+use record::{Campaign, Compared, Measured, Outcome, RoleResult, ScenarioEntry, ScenarioResult, TIMER, grouped};
 
 use crate::compare::times;
 
@@ -25,44 +25,61 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
     }
 }
 
-/// The largest time of the first role with its scenario, and the meaning of that time.
-pub(crate) fn worst(campaign: &Campaign, whole: &CampaignTable) -> (String, String) {
-    let worst = worst_role(campaign, whole);
-    let worst = worst.and_then(|(role, measured)| Some((title(role, measured), *maxima(campaign, role).last()?)));
-    match worst {
-        Some((title, (name, max_ns))) => (format!("At worst {}, in {name}.", format_ns(max_ns)), format!("{title}.")),
-        None => ("Nothing was measured yet.".to_owned(), String::new()),
+/// A scenario with figures.
+pub(crate) struct Ranked<'a> {
+    pub entry: &'a ScenarioEntry,
+    pub result: &'a ScenarioResult,
+    /// The worst role of the kind that the run is about.
+    pub role: &'a RoleResult,
+    badness: Badness,
+}
+
+impl<'a> Ranked<'a> {
+    /// `None` if nothing was measured.
+    fn of(entry: &'a ScenarioEntry) -> Option<Self> {
+        let result = entry.result.as_ref()?;
+        let has_figures = |role: &&RoleResult| role.max_ns.is_some() || role.absent() > 0;
+        let ranked = |role| (Badness::by_time(result, role), role);
+        let all = result.main_roles().filter(has_figures).map(ranked);
+        let (badness, role) = all.reduce(|a, b| if b.0.compare(&a.0).is_gt() { b } else { a })?;
+        Some(Self { entry, result, role, badness })
+    }
+
+    /// True if it was measured as requested, and did not meet the limits of its uses.
+    fn fails(&self) -> bool {
+        self.result.valid && self.result.outcome == Some(Outcome::Fail)
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_verdict = self.fails().cmp(&other.fails()).then(self.result.valid.cmp(&other.result.valid));
+        by_verdict.then_with(|| self.badness.compare(&other.badness))
     }
 }
 
-/// The role with the largest time, among those that measure the same as the first one; `None` if nothing was measured.
-pub(crate) fn worst_role<'a>(campaign: &Campaign, whole: &'a CampaignTable) -> Option<(&'a str, Measured)> {
-    let roles = whole.roles();
-    let first = roles.first()?.1;
-    let largest = |&(role, _): &(&str, Measured)| maxima(campaign, role).last().map(|(_, max_ns)| *max_ns);
-    // The first one of equal ones.
-    roles.into_iter().filter(|(_, measured)| *measured == first).rev().max_by_key(largest)
-}
-
-/// The scenarios with the largest time of one role, repeats together; the smallest first.
-pub(crate) fn maxima<'a>(campaign: &'a Campaign, role: &str) -> Vec<(&'a str, i64)> {
-    let mut all: Vec<(&str, i64)> = Vec::new();
-    for entry in &campaign.scenarios {
-        let of_role = entry.result.iter().flat_map(|result| &result.roles).find(|of| of.role == role);
-        let Some(max_ns) = of_role.and_then(|of| of.max_ns) else { continue };
-        match all.iter_mut().find(|(name, _)| *name == entry.name) {
-            Some((_, known_ns)) => *known_ns = max_ns.max(*known_ns),
-            None => all.push((&entry.name, max_ns)),
-        }
-    }
-    all.sort_by_key(|(_, max_ns)| *max_ns);
+/// The scenarios, the worst first: those that fail before the others, invalid ones last. Of these, more losses come before
+/// larger times.
+pub(crate) fn ranked(campaign: &Campaign) -> Vec<Ranked<'_>> {
+    let mut all: Vec<Ranked> = campaign.scenarios.iter().filter_map(Ranked::of).collect();
+    all.sort_by(|a, b| b.compare(a));
     all
 }
 
-/// The main culprit of the scenario with the largest time of the first role; empty if unknown.
-pub(crate) fn culprit(campaign: &Campaign, whole: &CampaignTable) -> String {
-    let worst = worst_scenario(campaign, whole);
-    let culprit = worst.and_then(|worst| Some((&worst.name, worst.result.as_ref()?.culprit.as_ref()?)));
+/// The figures of the worst scenario, and the meaning of its time.
+pub(crate) fn worst(campaign: &Campaign) -> (String, String) {
+    let all = ranked(campaign);
+    let Some(worst) = all.first() else { return ("Nothing was measured yet.".to_owned(), String::new()) };
+    let RoleResult { role, measured, max_ns, lost, missed, late, .. } = worst.role;
+    let counts = in_words(*measured, [lost.unwrap_or(0), *missed, late.unwrap_or(0)]).join(", ");
+    let parts = [max_ns.map_or_else(String::new, format_ns), counts];
+    let figures = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" with ");
+    let fails = if worst.fails() { " (FAIL)" } else { "" };
+    (format!("At worst {figures}, in {}{fails}.", worst.entry.name), format!("{}.", title(role, *measured)))
+}
+
+/// The main culprit of the worst scenario; empty if unknown.
+pub(crate) fn culprit(campaign: &Campaign) -> String {
+    let all = ranked(campaign);
+    let culprit = all.first().and_then(|worst| Some((&worst.entry.name, worst.result.culprit.as_ref()?)));
     culprit.map_or_else(String::new, |(name, culprit)| format!("{culprit} ({name})"))
 }
 
@@ -78,18 +95,16 @@ pub(crate) fn counts(role: &RoleCell) -> Vec<String> {
     in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0)])
 }
 
-fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
-    let (missed_word, late_word) = match measured {
-        Measured::RoundTrip => ("not sent", "late"),
-        Measured::Completion => ("missed", "xruns"),
-        Measured::Lateness
-        | Measured::Gap
-        | Measured::Response
-        | Measured::SendLateness
-        | Measured::FrameGap
-        | Measured::Spacing => ("missed", "late"),
+pub(crate) fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
+    let (lost_word, missed_word, late_word) = match measured {
+        Measured::RoundTrip => ("lost", "not sent", "late"),
+        Measured::Response => ("without an answer", "missed", "late"),
+        Measured::Completion => ("lost", "missed", "xruns"),
+        Measured::Lateness | Measured::Gap | Measured::SendLateness | Measured::FrameGap | Measured::Spacing => {
+            ("lost", "missed", "late")
+        }
     };
-    let all = [(lost, "lost"), (missed, missed_word), (late, late_word)];
+    let all = [(lost, lost_word), (missed, missed_word), (late, late_word)];
     all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{} {word}", grouped(count))).collect()
 }
 
@@ -119,12 +134,12 @@ pub(crate) fn net_tables(campaign: &Campaign) -> Vec<NetTable> {
     [
         Measured::Lateness,
         Measured::Gap,
+        Measured::Response,
         Measured::RoundTrip,
         Measured::SendLateness,
         Measured::FrameGap,
         Measured::Spacing,
         Measured::Completion,
-        Measured::Response,
     ]
     .into_iter()
     .filter_map(|measured| net_table(campaign, measured))
@@ -230,19 +245,15 @@ impl ReferenceRow {
     }
 }
 
-/// The scenario with the largest time of the first role; `None` if nothing was measured.
-pub(crate) fn worst_scenario<'a>(campaign: &'a Campaign, whole: &CampaignTable) -> Option<&'a ScenarioEntry> {
-    let (role, _) = worst_role(campaign, whole)?;
-    let max_of = |entry: &&ScenarioEntry| {
-        entry.result.as_ref()?.roles.iter().find(|of| of.role == role).and_then(|of| of.max_ns)
-    };
-    campaign.scenarios.iter().max_by_key(max_of)
+/// The worst scenario; `None` if nothing was measured.
+pub(crate) fn worst_scenario(campaign: &Campaign) -> Option<&ScenarioEntry> {
+    ranked(campaign).first().map(|worst| worst.entry)
 }
 
-/// The file name of the record with the largest time of the first role; `None` if nothing was measured.
+/// The file name of the record of the worst scenario; `None` if nothing was measured.
 #[must_use]
 pub fn worst_record(campaign: &Campaign) -> Option<&str> {
-    worst_scenario(campaign, &table(campaign)).map(|entry| entry.record.as_str())
+    worst_scenario(campaign).map(|entry| entry.record.as_str())
 }
 
 /// The comparisons of a campaign, as far as it has run.
@@ -300,12 +311,87 @@ fn conditions(comparison: &Compared) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::ScenarioResult;
-
     use super::*;
 
     fn role(role: &str, measured: Measured, max_ns: i64) -> RoleResult {
         RoleResult { role: role.to_owned(), measured, samples: 9, max_ns: Some(max_ns), ..RoleResult::default() }
+    }
+
+    fn scenario(name: &str, outcome: Option<Outcome>, roles: Vec<RoleResult>) -> ScenarioEntry {
+        let result = ScenarioResult { valid: true, outcome, roles, ..ScenarioResult::default() };
+        ScenarioEntry {
+            name: name.to_owned(),
+            record: format!("{name}.json"),
+            result: Some(result),
+            ..ScenarioEntry::default()
+        }
+    }
+
+    /// Campaigns with timers, datagrams, and interrupts with and without an outside judge.
+    #[test]
+    fn the_answer_is_about_what_the_verdicts_are_about() {
+        let way = |max_ns| role("interrupt", Measured::Lateness, max_ns);
+        let answers = |max_ns, lost| RoleResult { lost: Some(lost), ..role("response", Measured::Response, max_ns) };
+        let judged = |lost| vec![way(1_100_000), answers(5_830_000, lost)];
+        let timer = scenario("timer", None, vec![role(TIMER, Measured::Lateness, 7_000_000)]);
+        let udp =
+            vec![role("sender", Measured::Lateness, 9_000_000), role("round-trip", Measured::RoundTrip, 2_000_000)];
+        let others = || {
+            vec![
+                timer.clone(),
+                scenario("udp", Some(Outcome::Pass), udp.clone()),
+                scenario("way", None, vec![way(3_000_000)]),
+            ]
+        };
+        let answer = |judged: ScenarioEntry| {
+            let scenarios = [others(), vec![judged]].concat();
+            let campaign = Campaign { scenarios, ..Campaign::default() };
+            let names: Vec<String> = ranked(&campaign).iter().map(|of| of.entry.name.clone()).collect();
+            assert_eq!(worst_record(&campaign), Some(&*format!("{}.json", names[0])));
+            (worst(&campaign), names.join(" "))
+        };
+        let meaning = "Longest time from the question of the outside judge to the answer.".to_owned();
+        let fail = answer(scenario("judged", Some(Outcome::Fail), judged(0)));
+        assert_eq!(
+            fail,
+            (("At worst 5.83 ms, in judged (FAIL).".to_owned(), meaning.clone()), "judged timer way udp".to_owned())
+        );
+        let lossy = answer(scenario("judged", None, judged(567)));
+        assert_eq!(
+            lossy,
+            (
+                ("At worst 5.83 ms with 567 without an answer, in judged.".to_owned(), meaning),
+                "judged timer way udp".to_owned()
+            )
+        );
+        let pass = answer(scenario("judged", Some(Outcome::Pass), judged(0)));
+        assert_eq!(
+            pass,
+            (
+                ("At worst 7 ms, in timer.".to_owned(), "Largest lateness.".to_owned()),
+                "timer judged way udp".to_owned()
+            )
+        );
+        let mut invalid = scenario("judged", Some(Outcome::Invalid), judged(567));
+        invalid.result.as_mut().unwrap().valid = false;
+        assert_eq!(answer(invalid).1, "timer way udp judged");
+    }
+
+    #[test]
+    fn tables_of_a_campaign_count_what_never_came() {
+        let response = RoleResult { lost: Some(567), ..role("response", Measured::Response, 100_000) };
+        let interrupt = RoleResult { lost: Some(3), ..role("interrupt", Measured::Lateness, 900_000) };
+        let lossy = scenario("lossy", None, vec![role("interrupt", Measured::Lateness, 50_000), response]);
+        let scenarios = vec![scenario("edges", None, vec![interrupt]), lossy];
+        let campaign = Campaign { scenarios, ..Campaign::default() };
+        let text = crate::terminal::campaign_answer(&campaign, "more", &crate::Style::plain(), 80);
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let place =
+            |row: &[&str]| rows.iter().position(|found| found == row).unwrap_or_else(|| panic!("{row:?} in {text}"));
+        let lossy = place(&["lossy", "100", "us", "response", "567"]);
+        assert_eq!(place(&["edges", "900", "us", "interrupt", "3"]), lossy + 1, "the most losses first");
+        let page = crate::html::render_campaign(&campaign);
+        assert!(page.contains("<b>570</b>") || page.contains(">570<"), "{page}");
     }
 
     #[test]

@@ -220,7 +220,7 @@ pub fn render(record: &Record) -> String {
         ladder,
         matrix: matrix::view(record),
         more_uses,
-        summary: facts::summary(&lines),
+        summary: facts::summary(record, &lines),
         charts: [
             histogram::figure("histogram", &lines, Words::of_charts(record)),
             percentiles::figure("percentiles", &lines, Words::of_charts(record), &limits, &compare::curves(record)),

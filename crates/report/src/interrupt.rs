@@ -33,7 +33,7 @@ fn way(zero: Zero) -> &'static str {
 pub fn outcomes(series: &Series, interrupts: &Interrupts) -> [(&'static str, u64, bool); 5] {
     [
         ("interrupts", series.samples, false),
-        ("missed", series.missed, true),
+        ("merged", series.missed, true),
         ("lost", interrupts.lost, true),
         ("edges without", interrupts.unanswered, true),
         ("spurious", interrupts.spurious, true),
@@ -57,9 +57,9 @@ pub fn remarks(interrupts: &Interrupts) -> String {
 
 /// The answer: `The thread woke at most 85.2 us after the interrupt of hpet (10,000 interrupts, 2 lost).`
 pub fn sentence(series: &Series, interrupts: &Interrupts) -> String {
-    let Interrupts { source, lost, unanswered, zero, .. } = interrupts;
+    let Interrupts { source, zero, .. } = interrupts;
     let Some(max_ns) = series.max_ns else { return format!("No interrupt came from {source}.") };
-    let gone = lost.saturating_add(*unanswered).saturating_add(series.missed);
+    let gone = series.absent();
     let all = series.samples.saturating_add(gone);
     let after = match zero {
         Zero::Counter | Zero::Edge => "after the interrupt",

@@ -150,7 +150,7 @@ fn at_worst(role: &RoleCell) -> String {
     let some = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", grouped(count)));
     let (lost, late) = (some(role.lost.unwrap_or(0), "lost"), some(role.late.unwrap_or(0), "late packets"));
     let parts = match role.measured {
-        Measured::Lateness => [some(role.missed, "missed"), None, Some(format!("{max} at worst"))],
+        Measured::Lateness => [lost, some(role.missed, "missed"), Some(format!("{max} at worst"))],
         Measured::Gap => return format!("{max} at worst"),
         Measured::Response => {
             [some(role.lost.unwrap_or(0), "without an answer"), None, Some(format!("{max} at worst"))]

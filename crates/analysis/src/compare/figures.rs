@@ -1,7 +1,7 @@
 //! The comparable figures of a record: published ones, or those of its series in groups.
 
 use import::is_same_kind;
-use record::{ALL_THREADS, Capture, Figures, Histogram, NumberedBy, Record, Series, SeriesKind, Stream, TIMER};
+use record::{ALL_THREADS, Figures, Histogram, Record, Series, SeriesKind, TIMER};
 
 use crate::{Summary, cpu_list, stream, summary::max_of};
 
@@ -132,7 +132,7 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group
     let summary = Summary::of(&sum);
     let phases = record.phases.iter().filter(|phase| all.iter().any(|series| series.phase == phase.name));
     let of_capture = match &record.capture {
-        Some(capture) if all.iter().any(|series| series.kind == SeriesKind::Capture) => lost_in(capture),
+        Some(capture) if all.iter().any(|series| series.kind == SeriesKind::Capture) => capture.lost_frames(),
         _ => Some(0),
     };
     let figures = Figures {
@@ -145,35 +145,10 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group
         p50_ns: summary.p50_ns,
         p99_ns: summary.p99_ns,
         max_ns: sum.max_ns,
-        jitter_ns: all.iter().map(|series| series.jitter_ns).max(),
+        jitter_ns: all.iter().filter_map(|series| series.jitter()).max(),
         late: all.iter().filter_map(|series| Some(series.kind.talker()?.late)).reduce(|a, b| a + b),
         ..conditions
     };
-    let lost = all.iter().map(|series| lost(&series.kind)).sum::<u64>().saturating_add(of_capture.unwrap_or(0));
+    let lost = all.iter().filter_map(|series| series.kind.lost()).fold(of_capture.unwrap_or(0), u64::saturating_add);
     Group { figures, histogram: sum.corrected, beyond: 0, lost }
-}
-
-/// Frames of a capture that never came, by their numbers; `None` if they have numbers that do not show how many. Without numbers,
-/// slots without a frame show them, which a series counts itself.
-fn lost_in(capture: &Capture) -> Option<u64> {
-    if capture.numbered_by == NumberedBy::Nothing { Some(0) } else { capture.lost }
-}
-
-/// Answers or interrupts that never came. The losses of a capture are not in its series.
-fn lost(kind: &SeriesKind) -> u64 {
-    match kind {
-        SeriesKind::RoundTrips(round_trip) => round_trip.lost,
-        SeriesKind::Interrupts(interrupts) => interrupts.lost.saturating_add(interrupts.unanswered),
-        SeriesKind::Responses(responses) => responses.missed.saturating_add(responses.unknown()),
-        SeriesKind::Stream(Stream::Listener(listener)) => listener.lost,
-        // Lost periods of audio are a consequence of late ones.
-        SeriesKind::Audio(_)
-        | SeriesKind::Stream(Stream::Talker(_))
-        | SeriesKind::WakeUps
-        | SeriesKind::Gaps(_)
-        | SeriesKind::Process(_)
-        | SeriesKind::Capture
-        | SeriesKind::TimerlatIrq
-        | SeriesKind::TimerlatThread => 0,
-    }
 }

@@ -92,7 +92,7 @@ fn series(out: &mut String, record: &Record) {
         [
             cell(&format!("{}, {}", series.place(), when(series))),
             if is_import && figures.samples == 0 { "-".to_owned() } else { grouped(figures.samples) },
-            if is_import { "-".to_owned() } else { grouped(figures.missed) },
+            record.absent(series).filter(|_| !is_import).map_or_else(|| "-".to_owned(), grouped),
             time(figures.p99_9_ns),
             time(figures.max_ns),
         ]

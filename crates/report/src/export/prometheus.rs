@@ -158,19 +158,9 @@ fn of_series(metrics: &mut Metrics, record: &Record) {
         (is_known && series.kind.properties().is_corrected).then_some(series.missed)
     });
     metrics.counter("punctual_missed_total", help, missed);
-    let lost = counts(|series| match &series.kind {
-        SeriesKind::RoundTrips(trip) => Some(trip.lost.saturating_add(trip.send_failed)),
-        SeriesKind::Stream(Stream::Listener(listener)) => Some(listener.lost),
-        SeriesKind::Interrupts(interrupts) => Some(interrupts.lost.saturating_add(interrupts.unanswered)),
-        SeriesKind::Responses(responses) => Some(responses.missed.saturating_add(responses.unknown())),
-        SeriesKind::WakeUps
-        | SeriesKind::Gaps(_)
-        | SeriesKind::Stream(Stream::Talker(_))
-        | SeriesKind::Audio(_)
-        | SeriesKind::Process(_)
-        | SeriesKind::Capture
-        | SeriesKind::TimerlatIrq
-        | SeriesKind::TimerlatThread => None,
+    let lost = counts(|series| {
+        let refused = series.kind.round_trip().map_or(0, |trip| trip.send_failed);
+        Some(series.kind.lost()?.saturating_add(refused))
     });
     metrics.counter(
         "punctual_lost_total",

@@ -9,7 +9,7 @@ use analysis::{
 };
 use askama::Template;
 use record::visible;
-use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, Series, State, counted, grouped};
+use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, ScenarioResult, Series, State, counted, grouped};
 
 use super::{
     Origin,
@@ -18,7 +18,7 @@ use super::{
     verdict::{Headline, short_and_rest},
 };
 use crate::blame::unsigned;
-use crate::campaign::{Reference, counts, culprit, maxima, named, references, time, title, worst, worst_role};
+use crate::campaign::{Ranked, Reference, counts, culprit, in_words, named, ranked, references, time, title, worst};
 use crate::versus::Samples;
 use crate::words::Words;
 
@@ -102,7 +102,7 @@ pub fn render_campaign(campaign: &Campaign) -> String {
         .is_some_and(|column| crate::campaign::has_failed(&whole, column));
     let (sentence, reason) = match &advice {
         Some(advice) => short_and_rest(&advice.text),
-        None => worst(campaign, &whole),
+        None => worst(campaign),
     };
     let headline = Headline {
         class: match (decided, fails) {
@@ -130,8 +130,8 @@ pub fn render_campaign(campaign: &Campaign) -> String {
         },
         headline,
         ending: ending(campaign),
-        keys: keys(campaign, &whole),
-        culprit: culprit(campaign, &whole),
+        keys: keys(campaign),
+        culprit: culprit(campaign),
         grids: grids(&whole),
         curves,
         charts,
@@ -162,28 +162,42 @@ fn command(campaign: &Campaign) -> String {
     record::shell::command(&command)
 }
 
-fn keys(campaign: &Campaign, whole: &CampaignTable) -> Vec<Key> {
+fn keys(campaign: &Campaign) -> Vec<Key> {
     let results = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
-    let roles = || results().flat_map(|result| &result.roles);
-    let samples: u64 = roles().map(|role| role.samples).sum();
-    // A slot without a datagram counts as a missed deadline of the sender, which has its own role.
-    let missed: u64 = roles().filter(|role| role.measured != Measured::RoundTrip).map(|role| role.missed).sum();
-    let lost = roles().filter_map(|role| role.lost).reduce(|a, b| a + b);
+    let main = || results().flat_map(ScenarioResult::main_roles);
+    let samples = main().map(|role| role.samples).fold(0, u64::saturating_add);
+    let missed = results().map(ScenarioResult::absent).fold(0, u64::saturating_add);
+    let xruns = main().filter(|role| role.measured == Measured::Completion).filter_map(|role| role.late);
     let planned = format!("of {} planned", format_duration(campaign.planned_ns));
     let key = |label, value: String, detail| Key { label, value, detail };
-    let mut keys = Vec::new();
-    if let Some((role, _)) = worst_role(campaign, whole) {
-        let all = maxima(campaign, role);
-        let of_role = |name: &str| if whole.roles().len() > 1 { format!("{role}, {name}") } else { name.to_owned() };
-        keys.extend(all.last().map(|(name, max_ns)| key("worst scenario", format_ns(*max_ns), of_role(name))));
-        let first = all.first().filter(|_| all.len() > 1);
-        keys.extend(first.map(|(name, max_ns)| key("best scenario", format_ns(*max_ns), of_role(name))));
-    }
+    let mut keys = worst_and_best(campaign);
     keys.push(key("missed", grouped(missed), format!("with {}", counted(samples, "sample"))));
-    keys.extend(lost.map(|lost| key("lost", grouped(lost), String::new())));
+    keys.extend(xruns.reduce(u64::saturating_add).map(|xruns| key("xruns", grouped(xruns), String::new())));
     let ran = format!("{} of {}, {planned}", results().count(), counted(campaign.scenarios.len() as u64, "scenario"));
     keys.push(key("ran for", format_duration(campaign.took_ns), ran));
     keys
+}
+
+/// The worst scenario, and the best one of those that measured the same. Repeats count by the worst of them.
+fn worst_and_best(campaign: &Campaign) -> Vec<Key> {
+    let all = ranked(campaign);
+    let Some(worst) = all.first() else { return Vec::new() };
+    let mut names: Vec<&str> = Vec::new();
+    let mut same: Vec<&Ranked> = all.iter().filter(|of| of.role.measured == worst.role.measured).collect();
+    same.retain(|of| {
+        !names.contains(&&*of.entry.name) && {
+            names.push(&of.entry.name);
+            true
+        }
+    });
+    let has_roles = all.iter().any(|of| of.role.role != worst.role.role || of.result.roles.len() > 1);
+    let key = |label, Ranked { entry, role, .. }: &Ranked| {
+        let name = if has_roles { format!("{}, {}", role.role, entry.name) } else { entry.name.clone() };
+        let counts = in_words(role.measured, [role.lost.unwrap_or(0), role.missed, role.late.unwrap_or(0)]);
+        Key { label, value: time(role.max_ns), detail: [vec![name], counts].concat().join(", ") }
+    };
+    let best = same.last().filter(|_| same.len() > 1).map(|best| key("best scenario", best));
+    [key("worst scenario", worst)].into_iter().chain(best).collect()
 }
 
 /// The styles of the scenarios with curves, and the charts of each role with the curves of all scenarios.
@@ -359,9 +373,9 @@ fn figure(column: &str, role: &RoleResult, verdict: &str, took_ns: u64) -> Strin
         "median" => time(role.p50_ns),
         "99.9 %" => time(role.p99_9_ns),
         "largest" => time(role.max_ns),
-        // Answers have no schedule, so their jitter is undefined.
-        "jitter" if role.measured == Measured::RoundTrip => "-".to_owned(),
-        "jitter" => unsigned(role.jitter_ns),
+        // Older documents have 0 for the kinds without a jitter.
+        "jitter" if [Measured::RoundTrip, Measured::Response, Measured::Gap].contains(&role.measured) => "-".to_owned(),
+        "jitter" => role.jitter_ns.map_or_else(|| "-".to_owned(), unsigned),
         "verdict" => verdict.to_owned(),
         _ => format_duration(took_ns),
     }
@@ -369,8 +383,6 @@ fn figure(column: &str, role: &RoleResult, verdict: &str, took_ns: u64) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use record::ScenarioResult;
-
     use super::*;
 
     fn entry(name: &str, max_us: i64) -> ScenarioEntry {
@@ -495,8 +507,21 @@ mod tests {
         let scenarios = vec![entry("idle", 5), entry("loaded", 900)];
         let campaign = Campaign { scenarios, ..Campaign::default() };
         let expected = ("At worst 900 us, in loaded.".to_owned(), "Largest lateness.".to_owned());
-        assert_eq!(worst(&campaign, &table(&campaign)), expected);
-        assert_eq!(worst(&Campaign::default(), &table(&Campaign::default())).0, "Nothing was measured yet.");
+        assert_eq!(worst(&campaign), expected);
+        assert_eq!(worst(&Campaign::default()).0, "Nothing was measured yet.");
+    }
+
+    #[test]
+    fn only_kinds_with_a_jitter_show_one() {
+        let jitter = |measured, jitter_ns| {
+            let role = RoleResult { measured, jitter_ns, ..RoleResult::default() };
+            figure("jitter", &role, "", 0)
+        };
+        assert_eq!(jitter(Measured::Lateness, Some(7_000)), "7 us");
+        assert_eq!(jitter(Measured::Lateness, None), "-", "interrupts");
+        for measured in [Measured::Response, Measured::RoundTrip, Measured::Gap] {
+            assert_eq!((jitter(measured, None), jitter(measured, Some(0))), ("-".to_owned(), "-".to_owned()));
+        }
     }
 
     #[test]

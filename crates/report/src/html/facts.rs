@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// All figures, one row per series.
-pub fn summary(lines: &[Line]) -> Table {
+pub fn summary(record: &Record, lines: &[Line]) -> Table {
     if lines.first().is_some_and(|line| line.series.kind.noise().is_some()) {
         return noise::summary(lines);
     }
@@ -33,7 +33,7 @@ pub fn summary(lines: &[Line]) -> Table {
             known(&series.granted.policy).to_owned(),
             unsigned(series.period_ns),
             grouped(series.samples),
-            grouped(series.missed),
+            record.absent(series).map_or_else(|| "-".to_owned(), grouped),
             grouped(series.early),
             time(figures.min_ns),
             time(figures.mean_ns.map(rounded_ns)),
@@ -42,7 +42,7 @@ pub fn summary(lines: &[Line]) -> Table {
             time(figures.p99_9_ns),
             time(figures.max_ns),
             series.max_at_ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.1} s", ns as f64 / 1e9)),
-            unsigned(series.jitter_ns),
+            series.jitter().map_or_else(|| "-".to_owned(), unsigned),
         ]
     })
 }

@@ -1,15 +1,16 @@
 //! The tables of a campaign, with placements and settings across and probes and loads down, and the recommendation.
 
-use std::cmp::Reverse;
-
 use analysis::{
     campaign::{Badness, CampaignCell, CampaignTable, RoleCell, recommend, table},
     format_duration, format_ns,
 };
 use record::{Campaign, Measured, Outcome, ScenarioEntry, ScenarioResult, State, TIMER, grouped};
 
-use crate::campaign::{ReferenceRow, counts, culprit, has_failed, named, net_tables, references, title};
+use crate::campaign::{
+    Ranked, ReferenceRow, counts, culprit, has_failed, named, net_tables, ranked, references, time, title,
+};
 
+use super::count_cell;
 use super::page::Page;
 use super::table::Table;
 use crate::headline::{Headline, ink_of};
@@ -69,7 +70,7 @@ fn head(page: &mut Page, campaign: &Campaign) {
 pub(crate) fn headline(campaign: &Campaign) -> Headline {
     let whole = table(campaign);
     let Some(advice) = recommend(&whole) else {
-        let (worst, _) = crate::campaign::worst(campaign, &whole);
+        let (worst, _) = crate::campaign::worst(campaign);
         return Headline { ink: Ink::Title, text: format!("{worst} Ran {}.", outcomes(campaign)) };
     };
     match advice.column {
@@ -113,7 +114,7 @@ pub(super) fn ran(page: &mut Page, campaign: &Campaign, column: usize) {
 
 /// The main culprit of the worst scenario.
 pub(super) fn why(page: &mut Page, campaign: &Campaign, column: usize) {
-    let culprit = culprit(campaign, &table(campaign));
+    let culprit = culprit(campaign);
     if !culprit.is_empty() {
         page.fact("why", column, &culprit);
     }
@@ -157,7 +158,7 @@ pub(super) fn what_to_do(page: &mut Page, campaign: &Campaign, document: &str, c
     let whole = table(campaign);
     let advice = match recommend(&whole) {
         Some(advice) => crate::advice::of_campaign(campaign, &advice),
-        None => crate::advice::of_worst_scenario(campaign, &whole, document),
+        None => crate::advice::of_worst_scenario(campaign, document),
     };
     if let Some((text, command)) = advice {
         page.fact("do", column, &text);
@@ -178,26 +179,19 @@ pub(super) fn problems(page: &mut Page, campaign: &Campaign, column: usize, show
     }
 }
 
-/// The largest time of each scenario, the largest first, in as many `rows`; `None` if there is none to show.
+/// The largest time and the losses of each scenario, the worst first, in as many `rows`; `None` if there is none to show.
 pub(super) fn worst(campaign: &Campaign, rows: usize) -> Option<Table> {
-    let of = |entry: &ScenarioEntry| {
-        let result = entry.result.as_ref()?;
-        let role = result.roles.iter().max_by_key(|role| role.max_ns)?;
-        let missed: u64 = result.roles.iter().map(|role| role.missed).sum();
-        let outcome = if result.valid { result.outcome } else { Some(Outcome::Invalid) };
-        let name = if entry.repeat > 1 { format!("{} ({})", entry.name, entry.repeat) } else { entry.name.clone() };
-        let verdict = outcome.map_or((Ink::Plain, ""), |outcome| (ink_of(outcome), outcome.name()));
-        Some((role.max_ns?, name, role.role.clone(), missed, verdict))
-    };
-    let mut all: Vec<_> = campaign.scenarios.iter().filter_map(of).collect();
-    all.sort_by_key(|&(max_ns, ..)| Reverse(max_ns));
+    let all = ranked(campaign);
     if all.is_empty() || rows == 0 {
         return None;
     }
     let mut table = Table::new(&["scenario", "worst", "of", "missed", ""]).words(2).words(4);
-    for (max_ns, name, role, missed, (ink, verdict)) in all {
-        let cells = [name, format_ns(max_ns), role, grouped(missed)].map(super::cell);
-        table.row(cells.into_iter().chain([(ink, verdict.to_owned())]).collect());
+    for Ranked { entry, result, role, .. } in all {
+        let outcome = if result.valid { result.outcome } else { Some(Outcome::Invalid) };
+        let verdict = outcome.map_or((Ink::Plain, ""), |outcome| (ink_of(outcome), outcome.name()));
+        let name = super::cell(named(entry));
+        let figures = [super::cell(time(role.max_ns)), super::cell(role.role.clone()), count_cell(result.absent())];
+        table.row([name].into_iter().chain(figures).chain([(verdict.0, verdict.1.to_owned())]).collect());
     }
     Some(table.at_most(rows))
 }

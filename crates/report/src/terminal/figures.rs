@@ -121,23 +121,23 @@ fn of_program(all: &[&Series], rows: usize) -> Table {
 pub(super) fn of_cores(record: &Record) -> Table {
     let mut table = Table::new(&FIGURES);
     for core in cores::figures(record) {
-        table.row(row(core.role.to_owned(), &core.figures));
+        table.row(row(core.role.to_owned(), &core.figures, core.figures.missed));
     }
     table
 }
 
 fn in_one_phase(series: &Series) -> Spans {
-    row(series.place(), &Summary::of(series))
+    row(series.place(), &Summary::of(series), series.absent())
 }
 
 /// The columns of [`row`].
 const FIGURES: [&str; 6] = ["", "samples", "missed", "p50", "p99.9", "worst"];
 
-fn row(name: String, figures: &Summary) -> Spans {
+fn row(name: String, figures: &Summary, missed: u64) -> Spans {
     vec![
         cell(name),
         cell(grouped(figures.samples)),
-        count_cell(figures.missed),
+        count_cell(missed),
         cell(time(figures.p50_ns)),
         cell(time(figures.p99_9_ns)),
         cell(time(figures.max_ns)),
@@ -147,7 +147,7 @@ fn row(name: String, figures: &Summary) -> Spans {
 fn in_phases(place: &str, of_place: &[&Series], phases: &[String]) -> Spans {
     let worst = |phase: &String| of_place.iter().filter(|series| when(series) == *phase).filter_map(|s| s.max_ns).max();
     let worst = phases.iter().map(|phase| cell(time(worst(phase))));
-    let missed = of_place.iter().map(|series| series.missed).sum();
+    let missed = of_place.iter().map(|series| series.absent()).fold(0, u64::saturating_add);
     std::iter::once(cell(place.to_owned())).chain(worst).chain([count_cell(missed)]).collect()
 }
 

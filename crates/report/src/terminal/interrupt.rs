@@ -4,7 +4,7 @@ use record::{Interrupts, Series, grouped};
 
 use super::page::Page;
 use super::table::Table;
-use super::{bad_if_any, cell};
+use super::{bad_if_any, cell, count_cell};
 use crate::interrupt::{outcomes, remarks, times, title};
 use crate::round_trip::TIMES;
 use crate::style::{Ink, Spans};
@@ -32,17 +32,16 @@ pub(super) fn section(page: &mut Page, series: &Series, interrupts: &Interrupts)
 pub(super) fn brief(all: &[&Series]) -> Table {
     let mut table = Table::new(&["", "p50", "p99.9", "worst", "lost"]);
     for series in all {
-        let Some(responses) = series.kind.responses() else { continue };
+        if series.kind.responses().is_none() {
+            continue;
+        }
         let [_, _, p50, _, p99_9, max] = crate::response::times(series);
-        let gone = responses.missed.saturating_add(responses.unknown());
-        let lost = (bad_if_any(gone), grouped(gone));
-        table.row(vec![cell("question to answer"), cell(p50), cell(p99_9), cell(max), lost]);
+        table.row(vec![cell("question to answer"), cell(p50), cell(p99_9), cell(max), count_cell(series.absent())]);
     }
     for series in all {
         let Some(interrupts) = series.kind.interrupts() else { continue };
         for (row, (name, [_, _, p50, _, p99_9, max])) in times(series, interrupts).into_iter().enumerate() {
-            let gone = interrupts.lost.saturating_add(interrupts.unanswered).saturating_add(series.missed);
-            let lost = if row == 0 { (bad_if_any(gone), grouped(gone)) } else { cell("") };
+            let lost = if row == 0 { count_cell(series.absent()) } else { cell("") };
             let cells: Spans = vec![cell(name), cell(p50), cell(p99_9), cell(max), lost];
             table.row(cells);
         }

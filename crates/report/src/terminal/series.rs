@@ -116,10 +116,11 @@ pub(super) fn brief(page: &mut Page, record: &Record, phase: &Phase) {
     }
     let mut table = Table::new(&["CPU", "samples", "missed", "p50", "p99", "max"]);
     for series in &all {
-        table.row(brief_row(name(series), &Summary::of(series)));
+        table.row(brief_row(name(series), &Summary::of(series), record.absent(series)));
     }
     if !rest.is_empty() {
-        table.row(brief_row(format!("{} others", rest.len()), &together(&rest)));
+        let absent = rest.iter().map(|series| record.absent(series)).try_fold(0u64, |a, b| Some(a.saturating_add(b?)));
+        table.row(brief_row(format!("{} others", rest.len()), &together(&rest), absent));
     }
     page.table(&table);
     for load in phase.loads.iter().filter(|load| !load.ran) {
@@ -132,11 +133,11 @@ pub(super) fn brief(page: &mut Page, record: &Record, phase: &Phase) {
     remarks(page, record, phase);
 }
 
-fn brief_row(name: String, figures: &Summary) -> Spans {
+fn brief_row(name: String, figures: &Summary, missed: Option<u64>) -> Spans {
     vec![
         cell(name),
         cell(grouped(figures.samples)),
-        count_cell(figures.missed),
+        missed.map_or_else(|| cell("-"), count_cell),
         cell(time(figures.p50_ns)),
         cell(time(figures.p99_ns)),
         cell(time(figures.max_ns)),
@@ -148,7 +149,6 @@ fn together(all: &[&Series]) -> Summary {
     let mut sum = Series::default();
     for series in all {
         sum.samples += series.samples;
-        sum.missed += series.missed;
         sum.max_ns = sum.max_ns.max(series.max_ns);
         sum.corrected.merge(&series.corrected);
     }
@@ -238,7 +238,7 @@ fn full_row(series: &Series) -> Spans {
         cell(&series.granted.policy),
         cell(unsigned(series.period_ns)),
         cell(grouped(series.samples)),
-        count_cell(series.missed),
+        count_cell(series.absent()),
         cell(grouped(series.early)),
         cell(time(series.min_ns)),
         cell(time(series.mean_ns.map(rounded_ns))),
@@ -247,7 +247,7 @@ fn full_row(series: &Series) -> Spans {
         cell(time(figures.p99_9_ns)),
         cell(time(figures.max_ns)),
         cell(series.max_at_ns.map_or_else(|| "-".to_owned(), unsigned)),
-        cell(unsigned(series.jitter_ns)),
+        cell(series.jitter().map_or_else(|| "-".to_owned(), unsigned)),
     ]
 }
 
