@@ -9,6 +9,7 @@ use record::{Caveat, ComparedPair, Comparison, Figures, IMPORTED, PUBLISHED, Rat
 use differences::differences;
 pub use figures::figures;
 pub(crate) use figures::{Group, groups};
+pub use nearest::is_response;
 use nearest::nearest;
 pub(crate) use nearest::{Distance, distance_of_conditions};
 

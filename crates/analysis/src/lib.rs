@@ -74,7 +74,7 @@ mod tails;
 mod verdict;
 pub mod versus;
 
-pub use compare::{NOT_AS_REQUESTED, compare, figures};
+pub use compare::{NOT_AS_REQUESTED, compare, figures, is_response};
 pub use data_file::{LoadError, nearest};
 pub use duration::{DurationError, format_duration, format_exact, format_ns, format_unsigned_ns, parse_ns};
 pub use extremes::LEAST_WINDOWS;

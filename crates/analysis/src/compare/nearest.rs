@@ -1,6 +1,6 @@
 //! Finds the published figures nearest to measured ones.
 
-use record::{Figures, TIMERLAT_THREAD, WAKE_UP_PROBES};
+use record::{Figures, INTERRUPT, RESPONSE, TIMERLAT_THREAD, WAKE_UP_PROBES};
 
 use crate::float::to_u64;
 
@@ -19,9 +19,13 @@ pub(super) fn nearest<'a>(ours: &Figures, candidates: &'a [Figures]) -> Option<&
     candidates.iter().filter(|theirs| comparable(ours, theirs)).min_by_key(|theirs| distance(ours, theirs))
 }
 
-/// The distance of the conditions of two groups; `None` if they are of different kinds of probes.
+/// The distance of the conditions of two groups; `None` if they are of different kinds of measurements.
 pub fn distance_of_conditions(ours: &Figures, theirs: &Figures) -> Option<Distance> {
-    (kind(&ours.probe) == kind(&theirs.probe)).then(|| distance(ours, theirs))
+    is_same_kind(ours, theirs).then(|| distance(ours, theirs))
+}
+
+fn is_same_kind(ours: &Figures, theirs: &Figures) -> bool {
+    kind(&ours.probe) == kind(&theirs.probe) && is_response(ours) == is_response(theirs)
 }
 
 fn comparable(ours: &Figures, theirs: &Figures) -> bool {
@@ -32,7 +36,13 @@ fn comparable(ours: &Figures, theirs: &Figures) -> bool {
         || (ours.mean_ns.is_some() && theirs.mean_ns.is_some())
         || (ours.jitter_ns.is_some() && theirs.jitter_ns.is_some())
         || (ours.max_gap_ns.is_some() && theirs.max_gap_ns.is_some());
-    kind(&ours.probe) == kind(&theirs.probe) && in_common
+    is_same_kind(ours, theirs) && in_common
+}
+
+/// True if an outside judge measured the figures. The way to the thread is only a part of its times.
+#[must_use]
+pub fn is_response(figures: &Figures) -> bool {
+    figures.probe == INTERRUPT && figures.role == RESPONSE
 }
 
 /// The kind of measurement: all probes of wake-ups are comparable.

@@ -215,6 +215,35 @@ fn wake_ups_meet_the_thread_of_timerlat_and_all_threads_of_an_import() {
     assert_eq!((pair.theirs.role.as_str(), pair.theirs.phase.as_str()), ("timerlat/thread", "all-threads"));
 }
 
+/// A judged run: the way to the thread, and the whole way to the answer.
+fn judged() -> Record {
+    let mut record = run(&[("rest", &[], &[(2, MS, &[40_000]), (2, MS, &[929_000])])]);
+    record.scenario.probe = "interrupt".into();
+    for (series, role) in record.series.iter_mut().zip(["interrupt", "response"]) {
+        series.role = role.to_owned();
+    }
+    record.series[0].kind = SeriesKind::Interrupts(Box::default());
+    record.series[1].kind = SeriesKind::Responses(Box::default());
+    record
+}
+
+#[test]
+fn responses_are_only_compared_with_responses() {
+    let roles = |record: &Record, other: &Record| -> Vec<_> {
+        let comparison = compare(record, other, "");
+        comparison.pairs.iter().map(|p| (p.ours.role.clone(), p.theirs.role.clone(), p.ratios.max)).collect()
+    };
+    let of = |ours: &str, theirs: &str, ratio| (ours.to_owned(), theirs.to_owned(), Some(ratio));
+    assert_eq!(roles(&judged(), reference("cortex-a53-rt")), [of("interrupt", "", 40_000.0 / 30_000.0)]);
+    let both = [of("interrupt", "interrupt", 1.0), of("response", "response", 1.0)];
+    assert_eq!(roles(&judged(), &judged()), both);
+    let mut way = judged();
+    way.series.truncate(1);
+    assert_eq!((roles(&way, &judged()), roles(&judged(), &way)), (both[..1].to_vec(), both[..1].to_vec()));
+    let [way, whole] = &figures(&judged())[..] else { panic!("two groups") };
+    assert_eq!(distance_of_conditions(way, whole), None);
+}
+
 #[test]
 fn never_compares_other_kinds_of_latency_with_wake_ups() {
     let mut record = run(&[("rest", &[], &[(0, MS, &[5_000])])]);
