@@ -316,7 +316,7 @@ pub fn print_record(
             "the same command with --full".to_owned()
         }
         // The same command would measure again.
-        None => "not stored: without --no-record, `punctual show --full` shows it".to_owned(),
+        None => "the record was not stored, and `punctual show --full` needs it".to_owned(),
     };
     print(output_options, |style, width| report::terminal::answer(record, &full, style, width))
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, path::Path};
 
-use record::{EndedBy, Measured, NOISE, Record, Series, SeriesKind, State, Stream};
+use record::{EndedBy, Measured, NOISE, Record, Series, SeriesKind, State, Stream, counted};
 
 /// The names of one kind of figures.
 #[derive(Debug, PartialEq, Eq)]
@@ -173,6 +173,19 @@ impl Words {
     }
 }
 
+/// The numbers of samples of these series, by item: `1,884 interrupts, 1,786 answers`.
+pub(crate) fn counted_items(all: &[&Series]) -> String {
+    let mut counts: Vec<(&str, u64)> = Vec::new();
+    for series in all {
+        let item = Words::of_series(series).item;
+        match counts.iter_mut().find(|(known, _)| *known == item) {
+            Some((_, count)) => *count = count.saturating_add(series.samples),
+            None => counts.push((item, series.samples)),
+        }
+    }
+    counts.into_iter().map(|(item, count)| counted(count, item)).collect::<Vec<_>>().join(", ")
+}
+
 /// True if the noise probe made the record.
 pub(crate) fn is_noise(record: &Record) -> bool {
     record.series.first().map_or(record.scenario.probe == NOISE, |series| series.kind.noise().is_some())
@@ -240,8 +253,28 @@ pub(crate) fn cpus(list: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// The way to the thread, and the whole way to the answer.
+    pub(crate) fn judged() -> Record {
+        let responses = record::Responses { questions: 1_884, answered: 1_786, missed: 98, ..Default::default() };
+        let kinds = [
+            (record::INTERRUPT, 1_884, SeriesKind::Interrupts(Box::default())),
+            (record::RESPONSE, 1_786, SeriesKind::Responses(Box::new(responses))),
+        ];
+        let series = kinds.map(|(role, samples, kind)| Series {
+            phase: "rest".to_owned(),
+            role: role.to_owned(),
+            kind,
+            samples,
+            cpu: Some(1),
+            max_ns: Some(samples.cast_signed()),
+            ..Series::default()
+        });
+        let phases = vec![record::Phase { name: "rest".to_owned(), ..Default::default() }];
+        Record { series: series.into(), phases, ..Record::default() }
+    }
 
     #[test]
     fn names_the_signal_that_ended_a_run() {
@@ -269,5 +302,40 @@ mod tests {
         assert_eq!(sentence("audio-48k-64: 2 ms late"), "audio-48k-64: 2 ms late.");
         assert_eq!(sentence("real-time throttling"), "Real-time throttling.");
         assert_eq!(["3", "0-3", "1,3"].map(cpus), ["CPU 3", "CPUs 0-3", "CPUs 1,3"]);
+    }
+
+    #[test]
+    fn the_export_for_comments_counts_unanswered_questions() {
+        let text = String::from_utf8(crate::export::Format::Markdown.record(&judged())).unwrap();
+        assert!(text.contains("| 1,786 | 98 |") && text.contains("| 1,884 | 0 |"), "{text}");
+    }
+
+    #[test]
+    fn the_short_answer_counts_lost_datagrams() {
+        let kinds = [
+            SeriesKind::WakeUps,
+            SeriesKind::RoundTrips(Box::new(record::RoundTrip { lost: 7, ..Default::default() })),
+        ];
+        let series =
+            kinds.map(|kind| Series { role: "x".to_owned(), kind, samples: 90, missed: 2, ..Series::default() });
+        let record = Record { series: series.into(), ..Record::default() };
+        let text = crate::terminal::answer(&record, "more", &crate::Style::plain(), 80);
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let missed: Vec<&str> =
+            rows.iter().filter(|row| row.starts_with(&["x,", "unpinned", "90"])).map(|row| row[3]).collect();
+        assert_eq!(missed, ["2", "9"], "{text}");
+    }
+
+    #[test]
+    fn one_line_about_an_invalid_run_has_the_reason() {
+        let mut record = judged();
+        record.verdict = Some(record::Verdict {
+            outcome: record::Outcome::Invalid,
+            reason: "audio: the run did not go as requested (judge.wiring)".to_owned(),
+        });
+        let text = "the judge saw answers before the thread woke".to_owned();
+        record.validity.reasons = vec![record::Reason { id: "judge.wiring".to_owned(), text, ..Default::default() }];
+        let line = crate::terminal::headline(&record, &crate::Style::plain(), 10_000);
+        assert!(line.ends_with("(judge.wiring). The judge saw answers before the thread woke.\n"), "{line}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use analysis::{Summary, format_duration, format_ns};
-use record::{Outcome, Record, UseVerdict, counted, grouped};
+use record::{Outcome, Record, Series, UseVerdict, grouped};
 
 use crate::compare::not_ours;
 
@@ -11,7 +11,7 @@ use super::{audio, capture, figure::Key, lines, matrix, noise, process, round_tr
 use crate::blame::unsigned;
 use crate::headline;
 use crate::style::Ink;
-use crate::words::{Words, is_noise, is_profile, reason_sentence, sentence};
+use crate::words::{Words, counted_items, is_noise, is_profile, reason_sentence, sentence};
 
 /// The headline of the report.
 pub struct Headline {
@@ -186,9 +186,11 @@ pub fn keys(record: &Record) -> Vec<Key> {
     if !of_program.is_empty() {
         return of_program;
     }
-    let series = || record.probe_series();
-    let sum = |of: fn(&record::Series) -> u64| series().fold(0u64, |sum, s| sum.saturating_add(of(s)));
-    let words = Words::of(record);
+    let all: Vec<&Series> = record.probe_series().collect();
+    // The way to the thread is a part of that to the answer.
+    let main = all.iter().map(|series| series.kind.properties().measured).min();
+    let series = || all.iter().copied().filter(|series| Some(series.kind.properties().measured) == main);
+    let words = Words::of_all(series());
     let mut keys = Vec::new();
     if record.published.is_some() {
         return keys;
@@ -205,13 +207,13 @@ pub fn keys(record: &Record) -> Vec<Key> {
         let detail = lines::name(worst);
         keys.push(Key { label: "worst series, p99.9", value: format_ns(value_ns), detail });
     }
-    let (samples, missed) = (sum(|s| s.samples), sum(|s| s.missed));
-    if words.is_periodic {
-        let detail = format!("of {}", grouped(samples.saturating_add(missed)));
-        keys.push(Key { label: "missed deadlines", value: grouped(missed), detail });
-    }
+    let samples = series().map(|s| s.samples).fold(0, u64::saturating_add);
+    let absent = series().map(Series::absent).fold(0, u64::saturating_add);
+    let label = if words.is_periodic { "missed deadlines" } else { "missed" };
+    let detail = format!("of {}", grouped(samples.saturating_add(absent)));
+    keys.push(Key { label, value: grouped(absent), detail });
     let duration_ns = record.phases.iter().fold(0u64, |sum, phase| sum.saturating_add(phase.duration_ns));
-    let detail = format!("{} in {} series", counted(samples, words.item), series().count());
+    let detail = format!("{} in {} series", counted_items(&all), all.len());
     keys.push(Key { label: "measured", value: format_duration(duration_ns), detail });
     keys
 }
@@ -324,6 +326,18 @@ mod tests {
 
     fn one(outcome: Outcome) -> UseVerdict {
         UseVerdict { profile: "p".into(), title: "a use".into(), outcome, ..UseVerdict::default() }
+    }
+
+    #[test]
+    fn the_key_figures_say_what_is_counted() {
+        let keys = keys(&crate::words::tests::judged());
+        let of = |label: &str| {
+            let key = keys.iter().find(|key| key.label == label).unwrap_or_else(|| panic!("{label}"));
+            (key.value.as_str(), key.detail.as_str())
+        };
+        assert_eq!(of("missed"), ("98", "of 1,884"));
+        assert_eq!(of("measured").1, "1,884 interrupts, 1,786 answers in 2 series");
+        assert_eq!(of("Longest response").0, "1.79 us");
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use analysis::{format_duration, format_ns};
-use record::{Record, counted, grouped};
+use record::{Record, Series, grouped};
 
 use super::{Progress, running, time_left};
 use crate::terminal::noise::lost_by;
-use crate::words::Words;
+use crate::words::counted_items;
 use record::visible::one_line;
 
 /// Limits lines to one per second of the run's own clock, and at least one per phase.
@@ -37,25 +37,24 @@ fn line(record: &Record, progress: &Progress) -> String {
             false => format!("{left} left"),
         },
     );
-    let samples: u64 = all.iter().map(|series| series.samples).sum();
-    let missed: u64 = all.iter().map(|series| series.missed).sum();
     let worst = all.iter().max_by_key(|series| series.max_ns).and_then(|series| Some((series, series.max_ns?)));
     let worst =
         worst.map_or_else(String::new, |(series, ns)| format!(", worst {} on {}", format_ns(ns), series.place()));
     let phase = one_line(&progress.phase);
     match lost_by(&all) {
-        Some(lost) => format!("{phase}: {left}, {}, lost {lost}{worst}", counted(samples, "gap")),
-        None if Words::of(record).is_periodic => {
-            format!("{phase}: {left}, {} samples, {} missed{worst}", grouped(samples), grouped(missed))
+        Some(lost) => format!("{phase}: {left}, {}, lost {lost}{worst}", counted_items(&all)),
+        None if all.is_empty() => format!("{phase}: {left}, no samples yet"),
+        None => {
+            let missed = grouped(Series::absent_of_all(&all));
+            format!("{phase}: {left}, {}, {missed} missed{worst}", counted_items(&all))
         }
-        None => format!("{phase}: {left}, {} samples{worst}", grouped(samples)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::{Phase, Series};
+    use record::Phase;
 
     fn example() -> (Record, Progress) {
         let series = |cpu, max_ns| Series {
@@ -81,12 +80,23 @@ mod tests {
     #[test]
     fn a_line_shows_remaining_time_and_worst_lateness() {
         let (record, mut progress) = example();
-        insta::assert_snapshot!(line(&record, &progress), @"under load: 13 s left, 2,000 samples, 0 missed, worst 84.1 us on CPU 1");
+        insta::assert_snapshot!(line(&record, &progress), @"under load: 13 s left, 2,000 wake-ups, 0 missed, worst 84.1 us on CPU 1");
         progress.decides = true;
         let deciding = line(&record, &progress);
-        assert!(deciding.starts_with("under load: 13 s to PASS if nothing is late, 2,000 samples"), "{deciding}");
+        assert!(deciding.starts_with("under load: 13 s to PASS if nothing is late, 2,000 wake-ups"), "{deciding}");
         progress.total_ns = None;
-        insta::assert_snapshot!(line(&Record::default(), &progress), @"under load: 17.2 s so far, 0 samples, 0 missed");
+        insta::assert_snapshot!(line(&Record::default(), &progress), @"under load: 17.2 s so far, no samples yet");
+    }
+
+    #[test]
+    fn interrupts_and_answers_are_counted_apart() {
+        let mut progress = example().1;
+        progress.phase = "at rest".to_owned();
+        let text = line(&crate::words::tests::judged(), &progress);
+        assert!(
+            text.starts_with("at rest: 13 s left, 1,884 interrupts, 1,786 answers, 98 missed, worst 1.88 us"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -191,7 +191,7 @@ fn help(width: u16) -> Vec<Spans> {
         ("tail", "larger values to expect, at 95 %"),
         ("worst", "the largest of this phase"),
         ("recent", "the largest lateness of the last one to two seconds"),
-        ("missed", "deadlines that passed before the thread ran"),
+        ("missed", "deadlines that passed, and lost answers"),
         ("history", "the largest lateness of each second, from 1 us to 10 ms"),
         ("q", "ends the run now and prints its results; Ctrl-C does, too"),
     ];
@@ -239,7 +239,8 @@ fn bar(buffer: &mut Buffer, area: Rect, progress: &Progress, unicode: bool) {
 /// the left, where a narrow terminal still shows them.
 fn table(all: &[&Series], rows: usize, width: u16, unicode: bool) -> Table {
     let words = Words::of_all(all.iter().copied());
-    let items = format!("{}s", words.item);
+    let has_one_kind = all.iter().all(|series| Words::of_series(series) == words);
+    let items = if has_one_kind { format!("{}s", words.item) } else { "samples".to_owned() };
     let mut headings = match words.is_periodic {
         false => vec!["CPU", "longest", "recent", "lost", &items],
         true => vec!["CPU", "worst", "recent", "missed", "samples"],
@@ -274,7 +275,7 @@ fn name(series: &Series) -> String {
 }
 
 fn row(name: String, all: &[&Series]) -> Spans {
-    let missed = all.iter().map(|series| series.missed).sum();
+    let missed = Series::absent_of_all(all);
     let lost = lost_by(all);
     vec![
         cell(name),

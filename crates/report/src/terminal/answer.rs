@@ -384,7 +384,16 @@ pub fn machine_headline(findings: &[Finding], style: &Style, width: usize) -> St
 /// The sentence of the answer.
 #[must_use]
 pub fn headline(record: &Record, style: &Style, width: usize) -> String {
-    part(style, width, &|page| top(page, record))
+    part(style, width, &|page| {
+        let answer = headline::headline(record);
+        // A verdict on a use has only the name of the reason.
+        let reason = record.validity.reasons.first().map(|reason| sentence(&reason.text));
+        let text = match reason.filter(|reason| answer.ink == Ink::Alarm && !answer.text.contains(reason)) {
+            Some(reason) => format!("{} {reason}", answer.text),
+            None => answer.text,
+        };
+        page.answer(answer.ink, &text);
+    })
 }
 
 fn campaign_top(page: &mut Page, campaign: &Campaign) {
