@@ -118,7 +118,10 @@ fn idle_exit(facts: &RemedyFacts) -> String {
     }
     let measure = match &facts.bare_command {
         Some(command) => format!("measure the effect with `{command} measure timer --hold-cpu-awake`"),
-        None => "measure the effect: repeat the run with `--hold-cpu-awake`".to_owned(),
+        None if facts.in_campaign => {
+            "measure the effect: repeat the campaign with `hold_cpu_awake = true` in its file".to_owned()
+        }
+        None => format!("measure the effect: repeat the run with `{}`", facts.option("hold-cpu-awake")),
     };
     if let Some(name) = &facts.hypervisor {
         return format!(

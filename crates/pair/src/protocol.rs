@@ -170,6 +170,9 @@ pub struct InterruptTask {
     pub threshold_ns: Option<u64>,
     /// CPU of the interrupts of the source; `None` leaves them where they are.
     pub irq_cpu: Option<u32>,
+    /// The command of the near end, which remedies repeat with other options.
+    #[serde(default)]
+    pub command: Vec<String>,
 }
 
 /// Parameters for answering an outside judge at the near end.

@@ -50,8 +50,12 @@ pub struct RemedyFacts {
     pub ended: BTreeSet<u32>,
     /// The run's own command if it has the option `--policy`; otherwise empty.
     pub policy_command: Vec<String>,
-    /// The command that starts this tool, quoted for a shell; `None` if the run's own command has the option
-    /// `--hold-cpu-awake`.
+    /// True if the thread ran at the far end of a pair, so that the options of the command begin with `--far-`.
+    pub is_far: bool,
+    /// True if the run was one of a campaign, whose file contains its options.
+    pub in_campaign: bool,
+    /// The command that starts this tool, quoted for a shell; `None` if the run's own command or its campaign file has the
+    /// option `--hold-cpu-awake`.
     pub bare_command: Option<String>,
 }
 
@@ -111,6 +115,8 @@ impl RemedyFacts {
             loads: record.phases.iter().flat_map(|phase| &phase.asked_loads).map(|spec| kind_of_load(spec)).collect(),
             ended: BTreeSet::new(),
             policy_command: policy_command(record),
+            is_far: command_is(record, "pair") && record.scenario.probe == record::INTERRUPT,
+            in_campaign: command_is(record, "run"),
             bare_command: bare_command(record),
         }
     }
@@ -209,8 +215,10 @@ impl RemedyFacts {
             None => match &self.bare_command {
                 Some(command) => format!("`{command} measure timer --policy fifo:{priority}`"),
                 None if !self.policy_command.is_empty() => {
-                    format!("`{}`", with_options(&self.policy_command, &[("--policy", &format!("fifo:{priority}"))]))
+                    let option = [(&*self.option("policy"), &*format!("fifo:{priority}"))];
+                    format!("`{}`", with_options(&self.policy_command, &option))
                 }
+                None if self.in_campaign => format!("`policy = \"fifo:{priority}\"` in the campaign file"),
                 None => format!("policy fifo:{priority} in its `--thread`"),
             },
         }
@@ -219,12 +227,18 @@ impl RemedyFacts {
     /// The command that gives the interrupt thread of the source a higher priority than a thread with `priority`, as the
     /// kernel counts. `None` unless the measured thread already has one: then that thread delayed the interrupt's.
     pub(super) fn raise_interrupt(&self, priority: i32) -> Option<String> {
-        let waits_for_source = self.policy_command.get(2).is_some_and(|probe| probe == record::INTERRUPT);
+        let is_local = self.policy_command.get(2).is_some_and(|probe| probe == record::INTERRUPT);
+        let waits_for_source = is_local || self.is_far;
         let is_lower = (1..100).contains(&priority) && self.priority.is_some_and(|ours| ours < priority);
         (waits_for_source && is_lower).then(|| {
-            let option = [("--irq-priority", &*(100 - priority).to_string())];
+            let option = [(&*self.option("irq-priority"), &*(100 - priority).to_string())];
             format!("`{}`", with_options(&self.policy_command, &option))
         })
+    }
+
+    /// The option of the run's own command for the end that was measured.
+    pub(super) fn option(&self, name: &str) -> String {
+        if self.is_far { format!("--far-{name}") } else { format!("--{name}") }
     }
 
     /// Moves a thread to the other CPUs.
@@ -236,11 +250,16 @@ impl RemedyFacts {
     }
 }
 
-/// The command that starts this tool, unless the run's own command has the option `--hold-cpu-awake`.
+/// True if the run was started with this subcommand.
+fn command_is(record: &Record, name: &str) -> bool {
+    record.command.get(1).is_some_and(|word| word == name)
+}
+
+/// The command that starts this tool, unless the run's own command or its campaign file has the option `--hold-cpu-awake`.
 fn bare_command(record: &Record) -> Option<String> {
     let words: Vec<&str> = record.command.iter().map(String::as_str).collect();
     match words.as_slice() {
-        [_, "measure", ..] | [_, "pair", "udp" | "stream", ..] => None,
+        [_, "measure" | "pair" | "run", ..] => None,
         [tool, ..] => Some(record::shell::command(&[*tool])),
         [] => Some("punctual".to_owned()),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use machine::CpuList;
-use record::{Blame, BlameMode, Phase, Record, Series};
+use record::{Blame, BlameMode, Granted, Phase, Record, Series};
 
 use super::*;
 use crate::explain::IN_PREVIOUS_CYCLE;
@@ -244,6 +244,8 @@ fn takes_the_facts_from_the_record() {
         has_idle_states: true,
         ended: BTreeSet::new(),
         policy_command: Vec::new(),
+        is_far: false,
+        in_campaign: false,
         bare_command: Some("'/opt/my tools/punctual'".to_owned()),
     };
     assert_eq!(facts, expected);
@@ -259,11 +261,11 @@ fn measures_the_effect_with_the_command_of_the_run() {
         let command = words.iter().map(|&word| word.to_owned()).collect();
         remedy(&idle, &RemedyFacts::of(&Record { command, ..Record::default() }))
     };
-    for words in [&["punctual", "measure", "udp", "--self"][..], &["punctual", "pair", "udp", "far"]] {
+    for words in [&["punctual", "measure", "udp", "--self"][..], &["punctual", "pair", "far", "udp"]] {
         let text = of(words);
         assert!(text.ends_with("repeat the run with `--hold-cpu-awake`"), "{text}");
     }
-    for words in [&["punctual"][..], &["punctual", "run", "a.toml"], &[]] {
+    for words in [&["punctual"][..], &[]] {
         let text = of(words);
         assert!(text.ends_with("with `punctual measure timer --hold-cpu-awake`"), "{text}");
         let facts = RemedyFacts::of(&Record {
@@ -272,6 +274,45 @@ fn measures_the_effect_with_the_command_of_the_run() {
         });
         says(&Cause::new(CauseKind::TimerSlack, ""), &facts, &["`punctual measure timer --policy fifo:80`"]);
     }
+}
+
+/// The far end measures interrupts, and the near end sends datagrams.
+#[test]
+fn raises_the_thread_with_the_command_of_its_probe() {
+    let of = |command: &str, probe: &str, granted: &str| {
+        let command = command.split(' ').map(str::to_owned).collect();
+        let series =
+            Series { granted: Granted { policy: granted.to_owned(), ..Granted::default() }, ..Series::default() };
+        let mut record = Record { command, series: vec![series], ..Record::default() };
+        record.scenario.probe = probe.to_owned();
+        RemedyFacts::of(&record)
+    };
+    let hog = thread("hog", 9, Why::HigherPriority);
+    for (command, probe, expected) in [
+        (
+            "punctual pair far interrupt --source hpet",
+            "interrupt",
+            "`punctual pair far interrupt --source hpet --far-policy fifo:91`",
+        ),
+        ("punctual pair far udp --policy fifo:80", "udp", "`punctual pair far udp --policy fifo:91`"),
+        (
+            "punctual measure interrupt --source hpet",
+            "interrupt",
+            "`punctual measure interrupt --source hpet --policy fifo:91`",
+        ),
+        ("punctual run a.toml", "interrupt", "`policy = \"fifo:91\"` in the campaign file"),
+    ] {
+        says(&hog, &of(command, probe, "fifo:80"), &[expected]);
+    }
+    let far = of("punctual pair far interrupt --source hpet", "interrupt", "fifo:95");
+    says(
+        &hog,
+        &far,
+        &["raise the interrupt's thread above hog, `punctual pair far interrupt --source hpet --far-irq-priority 91`"],
+    );
+    let idle = Cause::new(CauseKind::IdleExit, "C6");
+    says(&idle, &far, &["repeat the run with `--far-hold-cpu-awake`"]);
+    says(&idle, &of("punctual run a.toml", "timer", "fifo:80"), &["`hold_cpu_awake = true` in its file"]);
 }
 
 #[test]
@@ -302,7 +343,7 @@ fn raises_a_thread_of_a_program_by_its_id() {
 fn raises_the_interrupt_thread_of_a_source_above_a_thread_of_lower_priority_than_the_probe() {
     let words = ["punctual", "measure", "interrupt", "--source", "hpet", "--policy=fifo:80"];
     let series = vec![Series {
-        granted: record::Granted { policy: "fifo:80".to_owned(), ..record::Granted::default() },
+        granted: Granted { policy: "fifo:80".to_owned(), ..Granted::default() },
         ..Series::default()
     }];
     let command = words.map(str::to_owned).to_vec();

@@ -125,6 +125,7 @@ fn plan(task: &InterruptTask, asked: &FarAsked, root: &Root, judge: Option<Remot
         shield,
         hold_cpu_awake: asked.hold_cpu_awake,
         nic: NicPlan { irq_priority: asked.irq_priority, ..NicPlan::default() },
+        command: task.command.clone(),
         executable: PathBuf::from(SELF_EXE),
         watch_every: Some(TICK),
         ..Plan::new(Probe::Interrupt(Box::new(probe)), vec![phase])

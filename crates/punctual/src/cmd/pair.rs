@@ -176,6 +176,7 @@ fn measure_interrupts(options: &Pair, interrupt: &PairInterrupt) -> anyhow::Resu
         duration_ns: interrupt.duration,
         threshold_ns: interrupt.threshold,
         irq_cpu: interrupt.far_irq_cpu,
+        command: output::command_line(),
     };
     start(&mut near, Task::Interrupt(Box::new(task)), options.far.request(policy), interrupt.output)?;
     if !interrupt.output.quiet {
