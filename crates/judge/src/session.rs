@@ -311,10 +311,7 @@ impl Session {
             add(format!("{} came after a period or later", counted(counts.late, "answer")));
         }
         if let Some(overruns) = counts.overruns.filter(|&overruns| overruns > 0) {
-            let [overruns, missed] = [overruns, counts.missed].map(grouped);
-            add(format!(
-                "latmon counted {overruns} overruns: {missed} questions had no answer, and are missing from its histogram"
-            ));
+            add(overruns_in_words(overruns, counts.missed));
         }
         if counts.possibly_missed > 0 {
             let overruns = counted(counts.possibly_missed, "overrun");
@@ -332,6 +329,16 @@ impl Session {
         }
         caveats
     }
+}
+
+/// The overruns of latmon, and how many of them are known to be questions without an answer.
+fn overruns_in_words(overruns: u64, missed: u64) -> String {
+    let without = match missed {
+        0 => "none of them is known to be a question without an answer".to_owned(),
+        1 => "1 question had no answer, and is missing from its histogram".to_owned(),
+        missed => format!("{} questions had no answer, and are missing from its histogram", grouped(missed)),
+    };
+    format!("latmon counted {}: {without}", counted(overruns, "overrun"))
 }
 
 impl Drop for Session {

@@ -185,6 +185,16 @@ fn answers_and_overruns_of_latmon_come_out_exactly() {
 }
 
 #[test]
+fn overruns_without_missing_answers_are_not_said_to_be_missing() {
+    for (overruns, missed, expected) in [
+        (36, 0, "latmon counted 36 overruns: none of them is known to be a question without an answer"),
+        (1, 1, "latmon counted 1 overrun: 1 question had no answer, and is missing from its histogram"),
+    ] {
+        assert_eq!(overruns_in_words(overruns, missed), expected);
+    }
+}
+
+#[test]
 fn a_connection_that_is_lost_keeps_the_times_of_latmon() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
