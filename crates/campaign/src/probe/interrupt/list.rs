@@ -124,19 +124,23 @@ fn serial_ports(root: &Root) -> Offer {
     // Other terminals are no devices; the kernel prepares ports of type 0 for hardware that does not exist.
     ports.retain(|port| {
         let folder = format!("sys/class/tty/{port}");
-        let exists =
-            root.path(&format!("{folder}/device")).exists() && root.number::<u32>(&format!("{folder}/type")) != Some(0);
-        exists && !is_console(root, port)
+        root.path(&format!("{folder}/device")).exists() && root.number::<u32>(&format!("{folder}/type")) != Some(0)
     });
     ports.sort_unstable();
+    let (consoles, ports): (Vec<String>, Vec<String>) = ports.into_iter().partition(|port| is_console(root, port));
     Offer {
         sources: ports.iter().map(|port| format!("serial:{port}")).collect(),
         kind: "control line of a serial port",
         about: match ports.is_empty() {
             false => "with a wire from RTS to CTS, the time of the edge is known".to_owned(),
-            true => {
-                "no /dev/ttyS* with hardware, and no /dev/ttyUSB*: connect a USB adapter with RTS and CTS".to_owned()
-            }
+            true => match consoles.first() {
+                Some(console) => format!(
+                    "the kernel uses /dev/{console} as its console, and there is no other port: connect a USB adapter with \
+                     RTS and CTS, or remove console={console} from the boot parameters"
+                ),
+                None => "no /dev/ttyS* with hardware, and no /dev/ttyUSB*: connect a USB adapter with RTS and CTS"
+                    .to_owned(),
+            },
         },
     }
 }
@@ -251,6 +255,22 @@ mod tests {
         assert_eq!(sources_of(&root, "GPIO"), ["gpio:gpiochip9/LINE", "gpio:gpiochip10/LINE"]);
         assert_eq!(sources_of(&root, "pulse"), ["pps:pps0"]);
         assert!(offer(&root, "pulse").about.contains("pps0, serial0"));
+    }
+
+    #[test]
+    fn a_serial_port_that_is_the_console_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        std::fs::create_dir_all(root.path("sys/class/tty/ttyS0/device")).unwrap();
+        std::fs::create_dir_all(root.path("proc")).unwrap();
+        std::fs::write(root.path("sys/class/tty/ttyS0/type"), "4\n").unwrap();
+        assert_eq!(sources_of(&root, "serial"), ["serial:ttyS0"]);
+        std::fs::write(root.path("proc/consoles"), "ttyS0 -W- (EC p a) 4:64\n").unwrap();
+        let serial = offer(&root, "serial");
+        assert!(
+            serial.sources.is_empty() && serial.about.starts_with("the kernel uses /dev/ttyS0 as its console"),
+            "{serial:?}"
+        );
     }
 
     fn offer(root: &Root, kind: &str) -> Offer {
