@@ -8,6 +8,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `side` | a side: the conditions and the figures of its rounds |
+//! | `timeline` | the order of the rounds in time, and what a drift can be of a difference |
 //! | `matched` | the groups of both sides that belong together |
 //! | `pairs` | the pairs of CPUs of two matrices |
 //! | `shift` | the shift between two sets of rounds, and the number of rounds that would show one |
@@ -18,6 +19,7 @@ mod shift;
 mod side;
 #[cfg(test)]
 mod simulation;
+mod timeline;
 
 use std::collections::BTreeMap;
 
@@ -25,14 +27,15 @@ use record::{
     Figures, Versus,
     versus::{
         Across, AcrossGroup, AcrossStep, Change, Differs, Measure, MeasureEffect, PassDifference, PercentileRatio,
-        RoundOrder, Side, VersusGroup,
+        Side, VersusGroup,
     },
 };
 
 use self::{
     matched::{Matched, matched},
-    shift::{Order, Shift},
-    side::{Group, PERCENTILES},
+    shift::{Shift, Shifted},
+    side::{Group, PERCENTILES, Round},
+    timeline::{Start, Timeline},
 };
 
 pub use self::{
@@ -52,7 +55,7 @@ pub const LEAST_RATIO: f64 = 0.2;
 /// Compares side `b` with side `a`. `least_ratio` is the relative difference that the rounds should be able to show.
 #[must_use]
 pub fn versus(a: &Records, b: &Records, least_ratio: f64) -> Versus {
-    one_of(1, a, b, least_ratio)
+    one_of(1, &[a, b], least_ratio)
 }
 
 /// Compares each value of a condition with the one before it, and the last one with the first; the records of each are in
@@ -62,6 +65,7 @@ pub fn across(what: &str, sides: &[(String, Records)], least_ratio: f64) -> Acro
     let steps = sides.len().saturating_sub(1);
     let ends = sides.first().zip(sides.last()).filter(|_| steps > 1);
     let comparisons = steps + usize::from(ends.is_some());
+    let all: Vec<&Records> = sides.iter().map(|(_, records)| records).collect();
     let step = |(index, (value, records)): (usize, &(String, Records))| AcrossStep {
         value: value.clone(),
         rounds: records.len() as u64,
@@ -69,15 +73,13 @@ pub fn across(what: &str, sides: &[(String, Records)], least_ratio: f64) -> Acro
         left_out: records.side.left_out.clone(),
         caveats: records.side.caveats.clone(),
         groups: records.groups.iter().map(medians).collect(),
-        versus: index
-            .checked_sub(1)
-            .map(|before| Box::new(one_of(comparisons, &sides[before].1, records, least_ratio))),
+        versus: index.checked_sub(1).map(|before| Box::new(one_of(comparisons, &all[before..=index], least_ratio))),
     };
     Across {
         schema: record::versus::ACROSS_SCHEMA.to_owned(),
         what: what.to_owned(),
         steps: sides.iter().enumerate().map(step).collect(),
-        overall: ends.map(|((_, first), (_, last))| Box::new(one_of(comparisons, first, last, least_ratio))),
+        overall: ends.map(|_| Box::new(one_of(comparisons, &all, least_ratio))),
         ..Across::default()
     }
 }
@@ -119,15 +121,18 @@ fn level(group: &Group, measure: Measure) -> Option<f64> {
     median(group.rounds.iter().filter_map(|round| round.value(measure)).collect()).filter(|median| median.is_finite())
 }
 
-/// Compares two sides as one of so many comparisons, whose intervals are right together.
-fn one_of(comparisons: usize, a: &Records, b: &Records, least_ratio: f64) -> Versus {
-    let order = order(a, b);
+/// Compares the last side with the first as one of so many comparisons, whose intervals are right together. The sides in between
+/// were measured between both.
+fn one_of(comparisons: usize, sides: &[&Records], least_ratio: f64) -> Versus {
+    let (a, b) = (sides[0], sides[sides.len() - 1]);
+    let known: Vec<&Start> = sides.iter().flat_map(|side| &side.starts).collect();
+    let order = Timeline::of(&a.starts.iter().collect::<Vec<_>>(), &b.starts.iter().collect::<Vec<_>>(), &known).order;
     let Matched { pairs, alone, ambiguous } = matched(&a.groups, &b.groups);
     let same_tools = a.tools() == b.tools();
     let tests: usize =
         pairs.iter().map(|(a, b)| Measure::ALL.into_iter().filter(|&m| is_judged(a, b, m, same_tools)).count()).sum();
     let mut shift = Shift::new(ALPHA / (tests * comparisons).max(1) as f64, least_ratio);
-    let groups: Vec<VersusGroup> = pairs.iter().map(|(a, b)| compared(a, b, order, same_tools, &mut shift)).collect();
+    let groups: Vec<VersusGroup> = pairs.iter().map(|(a, b)| compared(a, b, &known, same_tools, &mut shift)).collect();
     let loads: Vec<[Option<Vec<String>>; 2]> =
         pairs.iter().map(|(a, b)| [a, b].map(|group| group.conditions.loads.clone())).collect();
     Versus {
@@ -173,34 +178,6 @@ fn share(part: u64, whole: u64) -> Option<(f64, f64, f64)> {
     let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
     let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
     Some((share, middle - half, middle + half))
-}
-
-/// The order of all rounds in time.
-fn order(a: &Records, b: &Records) -> RoundOrder {
-    let is_same_host = a.host().is_some() && a.host() == b.host();
-    let is_imported = a.is_imported() || b.is_imported();
-    // A file that does not name its machine can be of the same one.
-    let can_be_same_host = is_same_host || is_imported && !(a.has_hosts() && b.has_hosts());
-    if !can_be_same_host {
-        return RoundOrder::Unknown;
-    }
-    let (Some(ours), Some(theirs)) = (a.starts(), b.starts()) else { return RoundOrder::Untimed };
-    // A local time has no place among times of UTC.
-    if ours.first().map(|at| at.len()) != theirs.first().map(|at| at.len()) {
-        return RoundOrder::Untimed;
-    }
-    let mut all: Vec<(&str, bool)> =
-        ours.iter().map(|at| (*at, true)).chain(theirs.iter().map(|at| (*at, false))).collect();
-    all.sort_unstable();
-    let changes = all.windows(2).filter(|two| two[0].1 != two[1].1).count();
-    let in_pairs = all.chunks(2).all(|two| two.len() == 2 && two[0].1 != two[1].1);
-    let same_first = all.chunks(2).all(|two| two[0].1 == all[0].1);
-    match changes {
-        0 | 1 => RoundOrder::OneAfterTheOther,
-        _ if in_pairs && same_first => RoundOrder::AlternatingSameFirst,
-        _ if in_pairs => RoundOrder::Alternating,
-        _ => RoundOrder::Mixed,
-    }
 }
 
 /// True if the figure of these groups is judged.
@@ -292,12 +269,13 @@ fn hidden(a: &Group, b: &Group, measure: Measure, least_ratio: f64) -> Option<St
     }
 }
 
-fn compared(a: &Group, b: &Group, order: RoundOrder, same_tools: bool, shift: &mut Shift) -> VersusGroup {
+fn compared(a: &Group, b: &Group, known: &[&Start], same_tools: bool, shift: &mut Shift) -> VersusGroup {
+    let timeline = Timeline::of(&a.starts(), &b.starts(), known);
     let of = |measure: Measure| {
         let why_not = why_not(a, b, measure, same_tools);
         let hidden = hidden(a, b, measure, shift.least_ratio()).filter(|_| why_not.is_empty());
         let is_hidden = hidden.is_some();
-        let mut effect = effect(a, b, measure, order, hidden.unwrap_or(why_not), shift)?;
+        let mut effect = effect(a, b, measure, &timeline, hidden.unwrap_or(why_not), shift)?;
         if is_hidden && effect.change == Change::NotComparable {
             effect.change = Change::NoDifference;
         }
@@ -315,7 +293,7 @@ fn compared(a: &Group, b: &Group, order: RoundOrder, same_tools: bool, shift: &m
         rounds_a: a.rounds.len() as u64,
         rounds_b: b.rounds.len() as u64,
         differs: differs(a, b),
-        percentiles: percentiles(a, b, order),
+        percentiles: percentiles(a, b, &timeline),
         histogram_a: a.histogram.clone(),
         histogram_b: b.histogram.clone(),
         beyond_a: a.beyond,
@@ -347,16 +325,11 @@ fn effect(
     a: &Group,
     b: &Group,
     measure: Measure,
-    order: RoundOrder,
+    timeline: &Timeline,
     why_not: String,
     shift: &mut Shift,
 ) -> Option<MeasureEffect> {
-    let values = |group: &Group| -> Vec<f64> {
-        group.in_time().into_iter().filter_map(|round| round.values.get(&measure).copied()).collect()
-    };
     let (a_level, b_level) = (level(a, measure)?, level(b, measure)?);
-    let all_scaled =
-        |group: &Group| -> Vec<f64> { values(group).into_iter().map(|value| scaled(measure, value)).collect() };
     if [a, b].into_iter().any(|group| is_beyond(group, measure) || is_early(group, measure)) {
         let change = Change::NotComparable;
         return Some(MeasureEffect {
@@ -368,9 +341,9 @@ fn effect(
             ..MeasureEffect::default()
         });
     }
-    let (ours, theirs) = (all_scaled(a), all_scaled(b));
-    let order = time_order(order, a, b, ours.len(), theirs.len());
-    let found = shift.between(&ours, &theirs, order)?;
+    let value = |round: &Round| round.values.get(&measure).map(|&value| scaled(measure, value));
+    let (ours, theirs) = (values(a, value), values(b, value));
+    let found = between(a, b, timeline, value, shift)?;
     let unscaled = |value: f64| if measure == Measure::Missed { value } else { value.exp() };
     let end = |value: f64| value.is_finite().then(|| unscaled(value));
     let is_worth = match measure {
@@ -398,36 +371,32 @@ fn effect(
     })
 }
 
-/// The order of the values in time, if every round has one.
-fn time_order(order: RoundOrder, a: &Group, b: &Group, ours: usize, theirs: usize) -> Order {
-    let is_whole = ours == a.rounds.len() && theirs == b.rounds.len();
-    match order {
-        RoundOrder::Alternating if is_whole && ours == theirs => Order::Pairs,
-        RoundOrder::AlternatingSameFirst if is_whole && ours == theirs => Order::DriftingPairs,
-        // Without times, the sides may have been measured one after the other.
-        RoundOrder::OneAfterTheOther if is_whole => Order::Drifting,
-        RoundOrder::Untimed => Order::Drifting,
-        RoundOrder::Unknown
-        | RoundOrder::Mixed
-        | RoundOrder::Alternating
-        | RoundOrder::AlternatingSameFirst
-        | RoundOrder::OneAfterTheOther => Order::Any,
-    }
+/// The values of the rounds that have one.
+fn values(group: &Group, value: impl Fn(&Round) -> Option<f64>) -> Vec<f64> {
+    group.rounds.iter().filter_map(value).collect()
+}
+
+/// The shift of a value of the rounds; `None` if a side does not have it.
+fn between(
+    a: &Group,
+    b: &Group,
+    timeline: &Timeline,
+    value: impl Fn(&Round) -> Option<f64>,
+    shift: &mut Shift,
+) -> Option<Shifted> {
+    let machines = timeline.with(|is_b, index| value(&if is_b { b } else { a }.rounds[index]));
+    shift.between(&values(a, &value), &values(b, &value), timeline.order, &machines)
 }
 
 /// The ratio of each percentile, with an interval of its own.
-fn percentiles(a: &Group, b: &Group, order: RoundOrder) -> Vec<PercentileRatio> {
+fn percentiles(a: &Group, b: &Group, timeline: &Timeline) -> Vec<PercentileRatio> {
     let mut shift = Shift::new(ALPHA, LEAST_RATIO);
-    let values = |group: &Group, index: usize| -> Vec<f64> {
-        group.in_time().into_iter().filter_map(|round| Some(shift::logarithm(round.percentiles[index]?))).collect()
-    };
     let is_known = |percent: f64| [a, b].iter().all(|group| group.rounds.iter().all(|round| !round.is_beyond(percent)));
     let ratio = |(index, &percent): (usize, &f64)| {
         if !is_known(percent) {
             return None;
         }
-        let (ours, theirs) = (values(a, index), values(b, index));
-        let found = shift.between(&ours, &theirs, time_order(order, a, b, ours.len(), theirs.len()))?;
+        let found = between(a, b, timeline, |round| Some(shift::logarithm(round.percentiles[index]?)), &mut shift)?;
         let end = |value: f64| value.is_finite().then(|| value.exp());
         Some(PercentileRatio { percent, estimate: found.estimate.exp(), low: end(found.low), high: end(found.high) })
     };
@@ -476,6 +445,8 @@ fn differs(a: &Group, b: &Group) -> Vec<Differs> {
 
 #[cfg(test)]
 mod tests {
+    use record::versus::RoundOrder;
+
     use super::*;
 
     #[test]
@@ -694,7 +665,7 @@ mod tests {
             }
             side
         };
-        order(&side(a), &side(b))
+        versus(&side(a), &side(b), 0.2).order
     }
 
     #[test]
@@ -737,16 +708,65 @@ mod tests {
     fn a_drift_of_rounds_without_times_is_no_difference() {
         let side = |from: i64, host: &str| {
             let mut side = rounds("", &[0; 10]);
-            side.hosts = [Some(host.to_owned())].into();
             for (round, at) in side.groups[0].rounds.iter_mut().zip(from..) {
                 round.values.insert(Measure::Max, 5_000.5 + 200.0 * at as f64);
                 // The clock of the board begins again with each boot, so these dates say nothing about the order.
-                round.started_at = format!("1970-01-01T00:00:1{}.000000000Z", 7 * at % 10);
+                round.start.host = Some(host.to_owned());
+                round.start.at = format!("1970-01-01T00:00:1{}.000000000Z", 7 * at % 10);
             }
             side
         };
         let change = |host: &str| versus(&side(0, "x"), &side(10, host), 0.2).groups[0].effects[&Measure::Max].change;
         assert_eq!((change("x"), change("y")), (Change::NoDifference, Change::Worse));
+    }
+
+    /// Rounds of the same machine on two boards, or with the figure missing in one of them, drift as well.
+    #[test]
+    fn a_drift_is_no_difference_on_two_boards_and_without_some_values() {
+        let side = |from: usize| {
+            let mut side = rounds("", &[0; 10]);
+            side.starts.clear();
+            for (index, round) in side.groups[0].rounds.iter_mut().enumerate() {
+                let run = from + index;
+                round.values.insert(Measure::Max, 5_000.5 * (0.03 * run as f64).exp());
+                let at = format!("2026-01-01T00:{run:02}:00.000000000Z");
+                round.start = Start { at, host: Some(format!("board-{}", run % 2)), is_imported: true };
+                side.starts.push(round.start.clone());
+            }
+            side
+        };
+        let found = versus(&side(0), &side(10), 0.2);
+        assert_eq!(
+            (found.order, found.groups[0].effects[&Measure::Max].change),
+            (RoundOrder::OneAfterTheOther, Change::NoDifference)
+        );
+        let mut lacking = side(0);
+        lacking.groups[0].rounds[3].values.remove(&Measure::Max);
+        let found = versus(&lacking, &side(10), 0.2);
+        assert_eq!(found.groups[0].effects[&Measure::Max].change, Change::NoDifference);
+    }
+
+    /// Many small changes in one direction can be a drift, which grows with the distance of the values.
+    #[test]
+    fn the_last_value_is_far_from_the_first() {
+        let side = |step: usize, more: f64| {
+            let mut side = rounds("", &[0; 10]);
+            side.starts.clear();
+            for (index, round) in side.groups[0].rounds.iter_mut().enumerate() {
+                let run = 10 * step + index;
+                let level = 0.01 * run as f64 + more * step as f64 + 0.04 * (run * 7 % 5) as f64;
+                round.values.insert(Measure::Max, 5_000.5 * level.exp());
+                let at = format!("2026-01-01T{:02}:{:02}:00.000000000Z", run / 60, run % 60);
+                round.start = Start { at, host: Some("x".to_owned()), is_imported: true };
+                side.starts.push(round.start.clone());
+            }
+            (step.to_string(), side)
+        };
+        let overall = |more: f64| {
+            let sides: Vec<_> = (0..6).map(|step| side(step, more)).collect();
+            across("kernel", &sides, 0.2).overall.unwrap().groups[0].effects[&Measure::Max].change
+        };
+        assert_eq!((overall(0.0), overall(0.5)), (Change::NoDifference, Change::Worse));
     }
 
     #[test]

@@ -186,17 +186,21 @@ pub struct PassDifference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundOrder {
-    /// Not known, or of several machines.
+    /// Not known, or of different machines.
     #[default]
     Unknown,
     /// Not known, because files of other tools do not say when they were measured, or because the clock of the machine was not
     /// set. Judged like `one_after_the_other`, each side in the order of its dates, or else of its files in the command.
     Untimed,
-    /// On one machine, all rounds of a side before those of the other: a drift of the machine looks like a difference.
+    /// On each machine, all rounds of a side before those of the other: a drift of the machine looks like a difference. A
+    /// difference counts only if it is several times larger than the drift within a side, for the distance of the sides.
     OneAfterTheOther,
-    /// On one machine, mixed, but not in pairs.
+    /// On each machine, in a few long blocks of one side: a drift of the machine looks like a difference. Judged like
+    /// `one_after_the_other`.
+    InBlocks,
+    /// On each machine, mixed, but not in pairs.
     Mixed,
-    /// On one machine, in pairs of one round of each side.
+    /// On each machine, in pairs of one round of each side.
     Alternating,
     /// The same, always with the same side first: a drift makes the other side look different. A difference counts only if it is
     /// larger than the common trend of both sides.

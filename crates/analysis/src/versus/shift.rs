@@ -1,7 +1,9 @@
 //! The shift between the rounds of two sides, and the number of rounds that would show one.
 
 use extremes::Random;
+use record::versus::RoundOrder;
 
+use super::timeline::{self, Machine};
 use crate::ranks::{self, RankSums, SignedRanks};
 
 /// Times below this count as this in ratios, ns: no use needs less, and ratios of shorter times say nothing.
@@ -16,25 +18,6 @@ const SHOWN: u32 = 392;
 const LEAST_FREEDOM: usize = 4;
 /// The logarithm of 10.
 const TEN_TIMES: f64 = std::f64::consts::LN_10;
-/// If one side goes before the other, a difference counts if it is so many times larger than between the halves of a side.
-const HALVES: f64 = 6.0;
-
-/// If the sides alternate, always with the same one first, a difference counts if it is so many times larger than the trend from
-/// one run to the next.
-const TREND: f64 = 2.0;
-
-/// The order of the rounds of two sides in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Of no importance.
-    Any,
-    /// The values with the same index were measured one after the other.
-    Pairs,
-    /// The same, always with the same side first, so that the trend of both sides from one run to the next looks like a shift.
-    DriftingPairs,
-    /// All of a side came before those of the other, so that a drift looks like a shift.
-    Drifting,
-}
 
 /// A shift with its interval, whose ends are infinite if there are too few values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,42 +60,24 @@ impl Shift {
         ranks::least_of_two(self.alpha)
     }
 
-    /// The shift from `a` to `b`, each in the order of time; `None` if a side has no value.
-    pub fn between(&mut self, a: &[f64], b: &[f64], order: Order) -> Option<Shifted> {
-        let is_paired = matches!(order, Order::Pairs | Order::DriftingPairs);
-        let (estimate, mut low, mut high) = if is_paired && a.len() >= ranks::least(self.alpha) as usize {
-            let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
-            self.signed.shift(&differences)?
-        } else {
-            self.sums.shift(a, b)?
+    /// The shift from `a` to `b`, whose rounds are those of `machines` and of others; `None` if a side has no value.
+    pub fn between(&mut self, a: &[f64], b: &[f64], order: RoundOrder, machines: &[Machine]) -> Option<Shifted> {
+        let differences: Vec<f64> = match order {
+            RoundOrder::Alternating | RoundOrder::AlternatingSameFirst => {
+                machines.iter().flat_map(Machine::differences).collect()
+            }
+            _ => Vec::new(),
         };
-        match order {
-            Order::Any | Order::Pairs => {}
-            Order::DriftingPairs => {
-                let trend = TREND * self.trend(a, b).abs();
-                low -= trend;
-                high += trend;
-            }
-            Order::Drifting => {
-                let drift = HALVES * self.between_halves(a).abs().max(self.between_halves(b).abs());
-                low = low.min(estimate - drift);
-                high = high.max(estimate + drift);
-            }
-        }
-        Some(Shifted { estimate, low, high })
-    }
-
-    /// The common trend of two sides whose runs alternate: the shift from one run to the next.
-    fn trend(&mut self, a: &[f64], b: &[f64]) -> f64 {
-        // The middles of the halves are half of the runs of both sides apart.
-        let runs = (a.len() + b.len()) as f64 / 2.0;
-        f64::midpoint(self.between_halves(a), self.between_halves(b)) / runs.max(1.0)
-    }
-
-    /// The shift from the first to the second half of a side; 0 for a single value.
-    fn between_halves(&mut self, values: &[f64]) -> f64 {
-        let (first, second) = values.split_at(values.len() / 2);
-        self.sums.shift(first, second).map_or(0.0, |(estimate, ..)| estimate)
+        let (estimate, low, high) = match differences.len() >= ranks::least(self.alpha) as usize {
+            true => self.signed.shift(&differences)?,
+            false => self.sums.shift(a, b)?,
+        };
+        let drift = timeline::drift(order, machines, &mut self.sums);
+        Some(match order {
+            // The trend of the pairs is in each of their differences.
+            RoundOrder::AlternatingSameFirst => Shifted { estimate, low: low - drift, high: high + drift },
+            _ => Shifted { estimate, low: low.min(estimate - drift), high: high.max(estimate + drift) },
+        })
     }
 
     /// The number of rounds of each side that show the least difference in 95 of 100 cases, if rounds vary as these do;
@@ -177,6 +142,7 @@ fn enlargement(freedom: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::versus::timeline::{Start, Timeline};
 
     #[test]
     fn few_rounds_may_vary_more_than_they_show() {
@@ -199,31 +165,45 @@ mod tests {
         assert_eq!(Shift::new(0.01, 0.2).needed(&many, &many, vague), Some(22), "more than the 20 that did not decide");
     }
 
-    #[test]
-    fn a_trend_is_no_difference_if_the_same_side_is_always_first() {
-        let noise = |i: u32| 0.004 * f64::from(i * 7 % 5);
-        let side = |first: u32, more: f64| -> Vec<f64> {
-            (0..10).map(|i| more + 0.06 * f64::from(2 * i + first) + noise(2 * i + first)).collect()
-        };
-        let (a, b) = (side(0, 0.0), side(1, 0.0));
-        let mut shift = Shift::new(0.05, 0.2);
-        assert!(shift.between(&a, &b, Order::Pairs).unwrap().low > 0.0);
-        let drifting = shift.between(&a, &b, Order::DriftingPairs).unwrap();
-        assert!(drifting.low < 0.0 && drifting.high > 0.0, "{drifting:?}");
-        assert!(shift.between(&a, &side(1, 0.4), Order::DriftingPairs).unwrap().low > 0.0, "more than the trend");
-        let steady = |more: f64| -> Vec<f64> { (0..10).map(|i| more + noise(i)).collect() };
-        assert!(shift.between(&steady(0.0), &steady(0.1), Order::DriftingPairs).unwrap().low > 0.0);
+    /// The shift of rounds of one machine, a minute each, in this order of sides; a dot is a minute without a round.
+    fn between(order: &str, level: impl Fn(u32, bool) -> f64) -> Shifted {
+        let (mut sides, mut values) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+        for (minute, letter) in (0..).zip(order.chars()).filter(|(_, letter)| *letter != '.') {
+            let is_b = letter == 'B';
+            let at = format!("2026-01-01T{:02}:{:02}:00.000000000Z", minute / 60, minute % 60);
+            sides[usize::from(is_b)].push(Start { at, host: Some("board".to_owned()), is_imported: false });
+            values[usize::from(is_b)].push(level(minute, is_b) + 0.004 * f64::from(minute * 7 % 5));
+        }
+        let [a, b] = sides.each_ref().map(|side| side.iter().collect::<Vec<_>>());
+        let timeline = Timeline::of(&a, &b, &[&a[..], &b[..]].concat());
+        let machines = timeline.with(|is_b, index| Some(values[usize::from(is_b)][index]));
+        Shift::new(0.05, 0.2).between(&values[0], &values[1], timeline.order, &machines).unwrap()
     }
 
     #[test]
-    fn a_drift_is_no_difference_if_the_sides_follow_one_another() {
-        let drift = |from: u32| -> Vec<f64> { (from..from + 10).map(|i| 0.1 * f64::from(i)).collect() };
-        let (a, b) = (drift(0), drift(10));
-        let mut shift = Shift::new(0.05, 0.2);
-        assert!(shift.between(&a, &b, Order::Any).unwrap().low > 0.0);
-        assert!(shift.between(&a, &b, Order::Drifting).unwrap().low <= 0.0);
-        let step: Vec<f64> = (0..10).map(|i| 1.0 + 0.01 * f64::from(i % 3)).collect();
-        let later: Vec<f64> = step.iter().map(|value| value + 1.0).collect();
-        assert!(shift.between(&step, &later, Order::Drifting).unwrap().low > 0.0);
+    fn a_drift_is_no_difference_in_any_order() {
+        for order in [
+            "AAAAAAAAAABBBBBBBBBB",
+            "AAAAAAAAAA..............................BBBBBBBBBB",
+            "AAAAAAAAABBBBBBBBBBA",
+            "BAAAAAAAAAABBBBBBBBB",
+            "AAAAAAABBBBBBBAAAAAAABBBBBBB",
+            "ABABABABABABABABABAB",
+            "ABBAABBAABBAABBAABBA",
+        ] {
+            let drifting = between(order, |minute, _| 0.02 * f64::from(minute));
+            assert!(drifting.low < 0.0 && drifting.high > 0.0, "{order} {drifting:?}");
+            let steady = between(order, |_, is_b| if is_b { 0.5 } else { 0.0 });
+            assert!(steady.low > 0.0, "{order} {steady:?}");
+        }
+    }
+
+    #[test]
+    fn a_trend_is_no_difference_if_the_same_side_is_always_first() {
+        let order = "AB".repeat(10);
+        let drift = |minute: u32| 0.06 * f64::from(minute);
+        let more = |is_b: bool| if is_b { 0.4 } else { 0.0 };
+        assert!(between(&order, |minute, is_b| drift(minute) + more(is_b)).low > 0.0, "more than the trend");
+        assert!(between(&order, |_, is_b| 0.25 * more(is_b)).low > 0.0);
     }
 }

@@ -7,7 +7,10 @@ use record::{
     versus::{Differs, LeftOut, Measure, Side, UnevenGroup},
 };
 
-use super::pairs::{self, Pair};
+use super::{
+    pairs::{self, Pair},
+    timeline::Start,
+};
 use crate::{compare, duration::format_unsigned_ns};
 
 /// The compared percentiles.
@@ -28,10 +31,8 @@ pub struct Records {
     pub(super) pairs: Vec<Pair>,
     /// The values of each condition.
     pub(super) conditions: BTreeMap<&'static str, BTreeSet<String>>,
-    /// Start of each record, as [`in_order`] writes it.
-    pub(super) starts: Vec<String>,
-    /// Host names.
-    pub(super) hosts: BTreeSet<Option<String>>,
+    /// When and where each record was measured.
+    pub(super) starts: Vec<Start>,
 }
 
 /// The rounds of a group of threads.
@@ -52,7 +53,8 @@ pub struct Group {
 /// The figures of a group in one record.
 #[derive(Debug, Clone, Default)]
 pub struct Round {
-    pub(super) started_at: String,
+    /// When and where it was measured.
+    pub(super) start: Start,
     /// Name of the record.
     pub(super) record: String,
     /// Number of samples; `None` if unknown.
@@ -86,8 +88,7 @@ impl Records {
         self.side.passed += u64::from(outcome == Some(Outcome::Pass));
         self.side.judged += u64::from(matches!(outcome, Some(Outcome::Pass | Outcome::Fail)));
         self.side.is_published |= record.published.is_some();
-        self.starts.push(in_order(&record.started_at));
-        self.hosts.insert(record.machine.hostname.clone());
+        self.starts.push(start(record));
         for (what, value) in conditions(record) {
             self.conditions.entry(what).or_default().insert(value.unwrap_or_else(|| UNKNOWN.to_owned()));
         }
@@ -153,38 +154,12 @@ impl Records {
     pub fn is_empty(&self) -> bool {
         self.side.records.is_empty()
     }
-
-    /// When the records started, if all times can be compared as text: all in UTC, or all in a local time.
-    pub(super) fn starts(&self) -> Option<Vec<&str>> {
-        let starts: Vec<&str> = self.starts.iter().map(String::as_str).collect();
-        is_comparable(&starts).then_some(starts)
-    }
-
-    /// True if a record is one of another tool.
-    pub(super) fn is_imported(&self) -> bool {
-        self.groups.iter().any(|group| group.is_published)
-    }
-
-    /// True if all records name their machine.
-    pub(super) fn has_hosts(&self) -> bool {
-        self.hosts.iter().all(Option::is_some)
-    }
-
-    /// The host name, if there is only one.
-    pub(super) fn host(&self) -> Option<&str> {
-        if self.hosts.len() == 1 { self.hosts.first()?.as_deref() } else { None }
-    }
 }
 
 impl Group {
-    /// The rounds in the order of time; without comparable times, in the order in which the records were given.
-    pub fn in_time(&self) -> Vec<&Round> {
-        let mut rounds: Vec<&Round> = self.rounds.iter().collect();
-        let starts: Vec<&str> = rounds.iter().map(|round| round.started_at.as_str()).collect();
-        if is_comparable(&starts) {
-            rounds.sort_by(|a, b| a.started_at.cmp(&b.started_at));
-        }
-        rounds
+    /// When and where the rounds were measured.
+    pub fn starts(&self) -> Vec<&Start> {
+        self.rounds.iter().map(|round| &round.start).collect()
     }
 
     /// The resolution of a figure, ns: the width of the cells of a published histogram that it is an end of, or 1 us if all
@@ -226,7 +201,7 @@ impl Round {
             (Measure::Missed, missed.map(|(samples, absent)| absent as f64 / (samples + absent) as f64)),
         ];
         Self {
-            started_at: in_order(&record.started_at),
+            start: start(record),
             record: name.to_owned(),
             samples: figures.samples,
             values: values.into_iter().filter_map(|(measure, value)| Some((measure, value?))).collect(),
@@ -303,11 +278,13 @@ pub fn with_policy_and_period(name: String, conditions: &Figures) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// True if the order of these times of [`in_order`] as text is that of time. A board without a clock that runs while it is off
-/// starts in 1970, again and again.
-fn is_comparable(starts: &[&str]) -> bool {
-    let is_time = |at: &&str| at.len() == starts[0].len() && at.contains('T') && *at >= "2000";
-    !starts.is_empty() && starts.iter().all(is_time)
+/// When and where a record was measured.
+fn start(record: &Record) -> Start {
+    Start {
+        at: in_order(&record.started_at),
+        host: record.machine.hostname.clone(),
+        is_imported: record.published.is_some(),
+    }
 }
 
 /// A time in UTC, or a local one without a zone, with nine digits of its second. Its order as text is that of time: RFC 3339
@@ -468,10 +445,8 @@ mod tests {
         for at in ["2026-11-27T13:23:18.62Z", "2026-11-27T13:23:18.625Z", "2026-11-27T13:23:19Z"] {
             side.add(String::new(), &measured(at));
         }
-        let starts = side.starts().expect("all are in UTC");
+        let starts: Vec<&str> = side.starts.iter().map(|start| start.at.as_str()).collect();
         assert!(starts.is_sorted(), "{starts:?}");
-        side.add(String::new(), &measured("2021-12-22"));
-        assert_eq!(side.starts(), None);
     }
 
     #[test]

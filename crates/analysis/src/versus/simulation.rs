@@ -5,6 +5,7 @@ use record::versus::{Change, Measure, RoundOrder};
 use super::{
     LEAST_RATIO, Records,
     side::{Group, Round},
+    timeline::Start,
     versus,
 };
 use crate::simulated::{Machine, SAMPLES};
@@ -20,6 +21,10 @@ enum Runs {
     OneAfterTheOther,
     /// The same, in files of another tool that do not say when.
     Untimed,
+    /// A A A B B B B A: one round of the first side comes last.
+    StrayRound,
+    /// A A B B B B A A.
+    BaselineAgain,
 }
 
 /// Measures so many rounds of each side. B has the machine's first change.
@@ -30,15 +35,19 @@ fn measured(machine: &mut Machine, rounds: u32, runs: Runs) -> (Records, Records
             Runs::Abba => matches!(run % 4, 1 | 2),
             Runs::Abab => run % 2 == 1,
             Runs::OneAfterTheOther | Runs::Untimed => run >= rounds,
+            Runs::StrayRound => (rounds - 1..2 * rounds - 1).contains(&run),
+            Runs::BaselineAgain => (rounds / 2..rounds / 2 + rounds).contains(&run),
         };
         let largest = machine.measure(if is_b { &[0] } else { &[] });
         let values = [(Measure::P99, 200), (Measure::P999, 20), (Measure::P9999, 2), (Measure::Max, 0)];
-        let at = format!("2026-01-01T00:{run:04}Z");
+        let at = format!("2026-01-01T00:{:02}:{:02}.000000000Z", run / 60, run % 60);
         let side = if is_b { &mut b } else { &mut a };
-        side.starts.push(if matches!(runs, Runs::Untimed) { String::new() } else { at.clone() });
-        side.groups[0].is_published = matches!(runs, Runs::Untimed);
+        let is_imported = matches!(runs, Runs::Untimed);
+        let at = if is_imported { String::new() } else { at };
+        let start = Start { at, host: Some("board".to_owned()), is_imported };
+        side.starts.push(start.clone());
         let values = values.into_iter().map(|(measure, rank)| (measure, largest[rank])).collect();
-        side.groups[0].rounds.push(Round { started_at: at, samples: Some(SAMPLES), values, ..Round::default() });
+        side.groups[0].rounds.push(Round { start, samples: Some(SAMPLES), values, ..Round::default() });
     }
     (a, b)
 }
@@ -46,7 +55,7 @@ fn measured(machine: &mut Machine, rounds: u32, runs: Runs) -> (Records, Records
 fn side() -> Records {
     let mut group = Group::default();
     group.conditions.probe = record::TIMER.to_owned();
-    Records { groups: vec![group], hosts: [Some("board".to_owned())].into(), ..Records::default() }
+    Records { groups: vec![group], ..Records::default() }
 }
 
 fn judged(seed: u64, factor: f64, rounds: u32, runs: Runs) -> Change {
@@ -57,6 +66,7 @@ fn judged(seed: u64, factor: f64, rounds: u32, runs: Runs) -> Change {
         Runs::Abab => RoundOrder::AlternatingSameFirst,
         Runs::OneAfterTheOther => RoundOrder::OneAfterTheOther,
         Runs::Untimed => RoundOrder::Untimed,
+        Runs::StrayRound | Runs::BaselineAgain => RoundOrder::InBlocks,
     };
     assert_eq!(versus.order, expected);
     versus.change
@@ -72,6 +82,9 @@ fn the_same_machine_twice_differs_in_at_most_5_of_100_comparisons() {
         (Runs::OneAfterTheOther, 8),
         (Runs::OneAfterTheOther, 20),
         (Runs::Untimed, 8),
+        (Runs::StrayRound, 10),
+        (Runs::BaselineAgain, 8),
+        (Runs::BaselineAgain, 20),
     ] {
         let differ = (0..400).filter(|&seed| judged(seed, 1.0, rounds, runs) != Change::NoDifference).count();
         assert!(differ <= 20, "{differ} of 400 with {rounds} rounds, {runs:?}");

@@ -33,7 +33,12 @@ fn order(versus: &Versus, side: &str) -> Option<String> {
     match versus.order {
         RoundOrder::OneAfterTheOther if is_judged => Some(format!(
             "All rounds of one {side} came before those of the other, so a drift of the machine may look like a difference. Only \
-             differences well beyond the drift within a {side} are judged; alternate the {side}s to see smaller ones."
+             differences well beyond the drift within a {side}, for the distance of the {side}s in time, are judged; alternate the \
+             {side}s to see smaller ones."
+        )),
+        RoundOrder::InBlocks if is_judged => Some(format!(
+            "The {side}s were measured in a few long blocks, so a drift of the machine may look like a difference. Only differences well \
+             beyond the drift within a {side} are judged; alternate the {side}s to see smaller ones."
         )),
         RoundOrder::AlternatingSameFirst if is_judged => Some(format!(
             "The same {side} was always measured first, so a drift of the machine may look like a difference. Only differences well \
@@ -56,6 +61,7 @@ fn order(versus: &Versus, side: &str) -> Option<String> {
             ))
         }
         RoundOrder::OneAfterTheOther
+        | RoundOrder::InBlocks
         | RoundOrder::Untimed
         | RoundOrder::AlternatingSameFirst
         | RoundOrder::Alternating
@@ -222,8 +228,8 @@ mod tests {
             across_notes(&of),
             [
                 "6.2 against 6.1 and 6.3 against 6.1: All rounds of one value came before those of the other, so a drift of the machine \
-                 may look like a difference. Only differences well beyond the drift within a value are judged; alternate the values \
-                 to see smaller ones.",
+                 may look like a difference. Only differences well beyond the drift within a value, for the distance of the values in time, are \
+                 judged; alternate the values to see smaller ones.",
                 "6.2 against 6.1 and 6.3 against 6.1: Rounds of each value that show 20 % more, if they vary as these did: 22 p99.",
                 "6.3 against 6.2: Too few rounds for a judgement: at least 6 of each are needed.",
                 "x is left out, because it does not contain the kernel.",
