@@ -49,6 +49,10 @@ const ALPHA: f64 = 0.05;
 const WORTH: f64 = 0.05;
 /// From this ratio of the samples of a round on, their largest values cannot be compared.
 const SAMPLES_RATIO: f64 = 1.25;
+/// From this ratio on, the values of a percentile are of different shares of the samples.
+const SHARES_RATIO: f64 = 1.1;
+/// If a smaller share of the rounds of a side has a figure, the others can be worse.
+const LEAST_WITH: f64 = 0.8;
 /// The relative difference that the rounds should be able to show, unless the user names another.
 pub const LEAST_RATIO: f64 = 0.2;
 
@@ -106,7 +110,7 @@ pub fn overlay(sides: &[(String, Records)]) -> Across {
 
 /// The medians of the rounds of a group.
 fn medians(group: &Group) -> AcrossGroup {
-    let of = |measure: Measure| Some((measure, level(group, measure)?));
+    let of = |measure: Measure| Some((measure, level(group, measure).filter(|_| lacking(group, measure).is_none())?));
     AcrossGroup {
         conditions: group.conditions.clone(),
         rounds: group.rounds.len() as u64,
@@ -202,6 +206,25 @@ fn may_lack_samples(a: &Group, b: &Group, percent: f64) -> bool {
     rounds().any(|round| round.beyond_unknown) && lacking > PART * (1.0 - percent / 100.0)
 }
 
+/// Number of rounds that have a figure, if most others lack it: rounds that lost samples can be the worst ones. `None` if nearly all
+/// have it.
+fn lacking(group: &Group, measure: Measure) -> Option<u64> {
+    let with = rounds_with(group, measure);
+    ((with as f64) < LEAST_WITH * group.rounds.len() as f64).then_some(with)
+}
+
+/// Number of rounds that have a figure.
+fn rounds_with(group: &Group, measure: Measure) -> u64 {
+    group.rounds.iter().filter(|round| round.value(measure).is_some()).count() as u64
+}
+
+/// True if the values of this percentile are of different shares of the samples: the second largest of 20 000 is a higher percentile
+/// than the second largest of 10 000.
+fn is_of_other_share(a: &Group, b: &Group, percent: f64) -> bool {
+    let share = |group: &Group| median(group.rounds.iter().filter_map(|round| round.share_from(percent)).collect());
+    share(a).zip(share(b)).is_some_and(|(a, b)| a.max(b) > SHARES_RATIO * a.min(b))
+}
+
 /// True if a round has a time before the deadline, which has no ratio. Shares are never negative.
 fn is_early(group: &Group, measure: Measure) -> bool {
     group.rounds.iter().filter_map(|round| round.value(measure)).any(|value| value < -LEAST_NS)
@@ -236,6 +259,15 @@ fn why_not(a: &Group, b: &Group, measure: Measure, same_tools: bool) -> String {
     if side::percent(measure).is_some_and(|percent| may_lack_samples(a, b, percent)) {
         return "the files lack the samples beyond their last cells, of which there can be more on one side: their numbers of samples differ"
             .to_owned();
+    }
+    if let Some((side, with, all)) = [("A", a), ("B", b)]
+        .into_iter()
+        .find_map(|(side, group)| Some((side, lacking(group, measure)?, group.rounds.len())))
+    {
+        return format!("only {with} of {all} rounds of {side} have it, and the others may be worse");
+    }
+    if side::percent(measure).is_some_and(|percent| is_of_other_share(a, b, percent)) {
+        return "the rounds of one side are longer, so that it is a smaller share of their samples".to_owned();
     }
     if is_early(a, measure) || is_early(b, measure) {
         return "times before the deadline have no ratio".to_owned();
@@ -337,6 +369,7 @@ fn effect(
             b: b_level,
             estimate: (scaled(measure, b_level) - scaled(measure, a_level)).exp(),
             change,
+            rounds: rounds_if_some_lack(a, b, measure),
             why_not,
             ..MeasureEffect::default()
         });
@@ -367,8 +400,15 @@ fn effect(
         high: end(found.high),
         change,
         rounds_needed,
+        rounds: rounds_if_some_lack(a, b, measure),
         why_not,
     })
+}
+
+/// Number of rounds of each side that have a figure; `None` if all have it.
+fn rounds_if_some_lack(a: &Group, b: &Group, measure: Measure) -> Option<[u64; 2]> {
+    let with = [a, b].map(|group| rounds_with(group, measure));
+    (with != [a, b].map(|group| group.rounds.len() as u64)).then_some(with)
 }
 
 /// The values of the rounds that have one.
@@ -391,9 +431,16 @@ fn between(
 /// The ratio of each percentile, with an interval of its own.
 fn percentiles(a: &Group, b: &Group, timeline: &Timeline) -> Vec<PercentileRatio> {
     let mut shift = Shift::new(ALPHA, LEAST_RATIO);
-    let is_known = |percent: f64| [a, b].iter().all(|group| group.rounds.iter().all(|round| !round.is_beyond(percent)));
+    let is_known = |index: usize, percent: f64| {
+        let has_all = |group: &&Group| {
+            let with = group.rounds.iter().filter(|round| round.percentiles[index].is_some()).count();
+            with as f64 >= LEAST_WITH * group.rounds.len() as f64
+                && group.rounds.iter().all(|round| !round.is_beyond(percent))
+        };
+        [a, b].iter().all(has_all) && !is_of_other_share(a, b, percent)
+    };
     let ratio = |(index, &percent): (usize, &f64)| {
-        if !is_known(percent) {
+        if !is_known(index, percent) {
             return None;
         }
         let found = between(a, b, timeline, |round| Some(shift::logarithm(round.percentiles[index]?)), &mut shift)?;
@@ -767,6 +814,52 @@ mod tests {
             across("kernel", &sides, 0.2).overall.unwrap().groups[0].effects[&Measure::Max].change
         };
         assert_eq!((overall(0.0), overall(0.5)), (Change::NoDifference, Change::Worse));
+    }
+
+    /// Rounds of so many samples each, with a few larger ones.
+    fn lengths(samples: &[u64]) -> Records {
+        let mut side = Records::default();
+        for (round, samples) in (0..).zip(samples) {
+            let mut histogram = record::Histogram::default();
+            histogram.add(5_000, samples - 40);
+            (0..40).for_each(|rank| histogram.add(6_000 + 100 * rank + round, 1));
+            let figures = Figures {
+                probe: record::TIMER.to_owned(),
+                samples: Some(*samples),
+                max_ns: Some(11_000),
+                histogram: Some(histogram),
+                ..Figures::default()
+            };
+            side.add(format!("{round}"), &of_other_tool(figures));
+        }
+        side
+    }
+
+    #[test]
+    fn percentiles_near_the_maximum_need_rounds_of_equal_length() {
+        let why_not = |a: u64, b: u64, measure: Measure| {
+            versus(&lengths(&[a; 8]), &lengths(&[b; 8]), 0.2).groups[0].effects[&measure].why_not.clone()
+        };
+        assert!(why_not(10_000, 19_900, Measure::P9999).contains("smaller share of their samples"));
+        assert_eq!(why_not(10_000, 19_900, Measure::P999), "", "10 and 19 samples are above it");
+        // A few lost samples do not make it another rank.
+        assert_eq!(why_not(20_000, 19_990, Measure::P9999), "");
+        let equal = versus(&lengths(&[20_000; 8]), &lengths(&[19_990; 8]), 0.2);
+        assert_eq!(equal.groups[0].effects[&Measure::P9999].estimate, 1.0);
+    }
+
+    #[test]
+    fn a_figure_that_many_rounds_lack_is_not_judged() {
+        let some = lengths(&[20_000, 20_000, 20_000, 5_000, 5_000, 5_000, 20_000, 20_000]);
+        let found = versus(&lengths(&[20_000; 8]), &some, 0.2);
+        let effect = &found.groups[0].effects[&Measure::P9999];
+        assert_eq!(effect.why_not, "only 5 of 8 rounds of B have it, and the others may be worse");
+        assert_eq!(effect.rounds, Some([8, 5]));
+        assert!(!medians(&some.groups[0]).medians.contains_key(&Measure::P9999));
+        // One of eight makes no difference.
+        let most = lengths(&[20_000, 5_000, 20_000, 20_000, 20_000, 20_000, 20_000, 20_000]);
+        let effect = versus(&most, &lengths(&[20_000; 8]), 0.2).groups[0].effects[&Measure::P9999].clone();
+        assert_eq!((effect.change, effect.rounds), (Change::NoDifference, Some([7, 8])));
     }
 
     #[test]

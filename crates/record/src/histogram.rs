@@ -156,7 +156,12 @@ impl Histogram {
     /// The percentile of `total` values, of which the largest ones may be missing here; `None` if it is one of those.
     #[must_use]
     pub fn percentile_among(&self, total: u64, percent: f64) -> Option<i64> {
-        let rank = rank(total, percent);
+        self.nth(rank(total, percent))
+    }
+
+    /// The value of this rank: 1 is the smallest one. `None` if there are fewer values.
+    #[must_use]
+    pub fn nth(&self, rank: u64) -> Option<i64> {
         let mut seen = 0;
         self.iter()
             .find(|&(_, count)| {

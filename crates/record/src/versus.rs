@@ -330,6 +330,9 @@ pub struct MeasureEffect {
     /// these did; absent if it is larger than 200, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds_needed: Option<u32>,
+    /// Number of rounds of each side that have the figure; absent if all have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<[u64; 2]>,
     /// Why the figure is not judged; empty if it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why_not: String,

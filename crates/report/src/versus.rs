@@ -435,8 +435,17 @@ pub(crate) fn remarks(group: &VersusGroup) -> Vec<String> {
     });
     let not_judged = group.effects.iter().filter(|(_, effect)| !effect.why_not.is_empty());
     let not_judged = by_reason("Not judged", not_judged.map(|(measure, effect)| (*measure, effect.why_not.as_str())));
+    let some = group.effects.iter().filter(|(_, effect)| effect.why_not.is_empty());
+    let some = some.filter_map(|(measure, effect)| {
+        let [a, b] = effect.rounds?;
+        let [all_a, all_b] = [group.rounds_a, group.rounds_b];
+        Some(format!(
+            "{} is that of {a} of {all_a} rounds of A and {b} of {all_b} of B; the others lack it.",
+            measure.name()
+        ))
+    });
     let absent = by_reason("Absent", group.absent.iter().map(|(measure, why)| (*measure, why.as_str())));
-    not_judged.into_iter().chain(absent).chain(raised).chain(none_in_most).collect()
+    not_judged.into_iter().chain(some).chain(absent).chain(raised).chain(none_in_most).collect()
 }
 
 /// True for a time before the deadline, which has no ratio.
@@ -694,6 +703,16 @@ mod tests {
             across(&of_steps).into_iter().map(|table| (table.name, table.rows[0].0[1].clone())).collect();
         let expected = ["x, fifo:90", "x, other"].map(|name| (name.to_owned(), "3".to_owned()));
         assert_eq!(tables, expected);
+    }
+
+    #[test]
+    fn a_figure_that_some_rounds_lack_has_a_remark() {
+        let some = MeasureEffect { rounds: Some([6, 5]), ..effect(1.0, Change::NoDifference) };
+        let of = versus(&[(Measure::P9999, some)]);
+        assert_eq!(
+            remarks(&of.groups[0]),
+            ["p99.99 is that of 6 of 6 rounds of A and 5 of 6 of B; the others lack it."]
+        );
     }
 
     #[test]

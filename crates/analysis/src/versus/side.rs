@@ -11,7 +11,7 @@ use super::{
     pairs::{self, Pair},
     timeline::Start,
 };
-use crate::{compare, duration::format_unsigned_ns};
+use crate::{compare, duration::format_unsigned_ns, float::to_u64};
 
 /// The compared percentiles.
 pub const PERCENTILES: [f64; 7] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
@@ -64,6 +64,8 @@ pub struct Round {
     pub percentiles: [Option<f64>; PERCENTILES.len()],
     /// All percentiles above this one are larger than the known values; `None` if all values are known.
     pub beyond_from: Option<f64>,
+    /// Number of samples of the histogram, and above it.
+    pub(super) total: u64,
     /// The figures that the file states more exactly than the cells of its histogram.
     pub(super) stated: Vec<Measure>,
     /// True if the number of samples above the known values is not known, because only a lower bound of the maximum is.
@@ -183,8 +185,11 @@ impl Round {
         let total = histogram.total().saturating_add(*beyond);
         let most_ns = figures.max_ns.unwrap_or(i64::MAX);
         // Values of a histogram are the upper ends of its cells, which can be above the exact maximum.
-        let percentile =
-            |percent: f64| histogram.percentile_below_max_among(total, percent).map(|ns| ns.min(most_ns) as f64);
+        let percentile = |percent: f64| {
+            let above = above(total, percent);
+            let known = (above > 0).then(|| histogram.nth(total - above)).flatten();
+            known.map(|ns| ns.min(most_ns) as f64)
+        };
         let time = |ns: Option<i64>| ns.map(|ns| ns as f64);
         let absent = figures.missed.map(|missed| missed.saturating_add(*lost));
         let missed = figures.samples.zip(absent).filter(|(samples, absent)| samples + absent > 0);
@@ -206,10 +211,18 @@ impl Round {
             samples: figures.samples,
             values: values.into_iter().filter_map(|(measure, value)| Some((measure, value?))).collect(),
             percentiles: PERCENTILES.map(percentile),
+            total,
             stated: stated.into_iter().filter_map(|(measure, is_stated)| is_stated.then_some(measure)).collect(),
             beyond_from: (*beyond > 0).then(|| 100.0 * histogram.total() as f64 / total as f64),
             beyond_unknown: *beyond == 0 && figures.max_ns.is_none() && figures.max_above_ns.is_some(),
         }
+    }
+
+    /// The share of samples that are as large as the value of this percentile or larger, as a multiple of the share that the
+    /// percentile says; `None` without samples.
+    pub fn share_from(&self, percent: f64) -> Option<f64> {
+        let nominal = (1.0 - percent / 100.0) * (self.total as f64 + 1.0);
+        (self.total > 0).then(|| (above(self.total, percent) as f64 + 1.0) / nominal)
     }
 
     /// True if this percentile is larger than all known values of the round.
@@ -222,6 +235,13 @@ impl Round {
         let is_beyond = percent(measure).is_some_and(|percent| self.is_beyond(percent));
         self.values.get(&measure).copied().or(is_beyond.then_some(f64::INFINITY))
     }
+}
+
+/// Number of samples above a percentile. Rounds that lack a few samples still have the same number: 1 of 9 990 samples is above
+/// p99.99, as of 10 000.
+fn above(total: u64, percent: f64) -> u64 {
+    const LACKING: f64 = 0.05;
+    to_u64((1.0 - percent / 100.0) * total as f64 + LACKING)
 }
 
 /// A percentile, and true if it is that which the file states: with a fraction of a microsecond below the end of the cell of its
