@@ -326,8 +326,8 @@ pub struct MeasureEffect {
     pub high: Option<f64>,
     /// The judgement on this figure.
     pub change: Change,
-    /// Number of rounds of each side that show a difference of `least_ratio` in 95 of 100 cases, if the rounds vary as
-    /// these did; absent if it is larger than 200, or unknown.
+    /// Number of rounds of each side, alternating as A B B A or on different machines, that show a difference of `least_ratio` in 95
+    /// of 100 cases, if the rounds vary as these did; absent if it is larger than 200, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds_needed: Option<u32>,
     /// Number of rounds of each side that have the figure; absent if all have it.

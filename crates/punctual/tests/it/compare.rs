@@ -123,7 +123,7 @@ fn the_same_twice_is_no_difference_and_says_how_many_rounds_show_one() {
     assert_eq!(status(&run), 0);
     let text = run.stdout();
     assert!(text.starts_with("NO DIFFERENCE SHOWN  10 rounds of A and 10 rounds of B"), "{text}");
-    assert!(text.contains("Rounds of each side that show 20 % more"), "{text}");
+    assert!(text.contains("Rounds of each side in the order A B B A that show 20 % more"), "{text}");
     assert_eq!(status(&scratch.run("compare a -- b --fail-if not-better -q")), 2);
 }
 

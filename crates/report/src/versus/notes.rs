@@ -157,6 +157,17 @@ pub(crate) fn across_notes(across: &Across) -> Vec<String> {
     shared(&of_pairs).into_iter().chain(uneven).chain(of_steps).chain(left_out(&across.left_out)).collect()
 }
 
+/// True if a drift of the machine may look like a difference in this order, so that more rounds in it need not show more.
+fn may_drift(order: RoundOrder) -> bool {
+    match order {
+        RoundOrder::OneAfterTheOther
+        | RoundOrder::InBlocks
+        | RoundOrder::Untimed
+        | RoundOrder::AlternatingSameFirst => true,
+        RoundOrder::Unknown | RoundOrder::Mixed | RoundOrder::Alternating => false,
+    }
+}
+
 /// The number of rounds that would show the difference that the user asks for. `side` is the word for a side.
 fn needed(versus: &Versus, side: &str) -> Option<String> {
     if versus.change != Change::NoDifference {
@@ -183,7 +194,8 @@ fn needed(versus: &Versus, side: &str) -> Option<String> {
         }
         false => {
             format!(
-                "Rounds of each {side} that show {percent} % more, if they vary as these did: {}.",
+                "Rounds of each {side}{} that show {percent} % more, if they vary as these did: {}.",
+                if may_drift(versus.order) { " in the order A B B A" } else { "" },
                 known.join(", ")
             )
         }
@@ -209,6 +221,19 @@ mod tests {
     }
 
     #[test]
+    fn sides_in_blocks_can_drift_and_need_another_order() {
+        let known = MeasureEffect { rounds_needed: Some(22), ..effect(1.0, Change::NoDifference) };
+        let in_order = |order| notes(&Versus { order, ..versus(&[(Measure::P99, known.clone())]) });
+        let asks = |order| {
+            in_order(order).iter().any(|note| note.starts_with("Rounds of each side in the order A B B A that"))
+        };
+        assert!(
+            in_order(RoundOrder::InBlocks)[0].starts_with("The sides were measured in a few long blocks, so a drift")
+        );
+        assert!(asks(RoundOrder::InBlocks) && asks(RoundOrder::Untimed) && !asks(RoundOrder::Alternating));
+    }
+
+    #[test]
     fn values_of_a_condition_have_the_notes_of_a_comparison() {
         let known = MeasureEffect { rounds_needed: Some(22), ..effect(1.0, Change::NoDifference) };
         let none = Versus { order: RoundOrder::OneAfterTheOther, ..versus(&[(Measure::P99, known)]) };
@@ -230,7 +255,7 @@ mod tests {
                 "6.2 against 6.1 and 6.3 against 6.1: All rounds of one value came before those of the other, so a drift of the machine \
                  may look like a difference. Only differences well beyond the drift within a value, for the distance of the values in time, are \
                  judged; alternate the values to see smaller ones.",
-                "6.2 against 6.1 and 6.3 against 6.1: Rounds of each value that show 20 % more, if they vary as these did: 22 p99.",
+                "6.2 against 6.1 and 6.3 against 6.1: Rounds of each value in the order A B B A that show 20 % more, if they vary as these did: 22 p99.",
                 "6.3 against 6.2: Too few rounds for a judgement: at least 6 of each are needed.",
                 "x is left out, because it does not contain the kernel.",
             ]
