@@ -1,5 +1,6 @@
 //! `punctual compare`: two sides of records, judged.
 
+mod names;
 mod runs;
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -210,7 +211,7 @@ fn each(
     mut use_it: impl FnMut(String, &Record),
 ) -> anyhow::Result<Vec<Run>> {
     let mut runs: Vec<Run> = Vec::new();
-    for name in names {
+    for name in names::in_order(names) {
         for file in records(name)? {
             let is_of_other_tool = file != *name && !file.ends_with(RECORD);
             let found = output::find_references_in(&[file], unit).map_err(|error| match is_of_other_tool {
@@ -248,7 +249,7 @@ fn tool() -> Tool {
     Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
-/// The records in a folder, in the order of their names, or the name itself. Without a record, each of its files is a result of
+/// The records in a folder, in the order of their names and the numbers in them, or the name itself. Without a record, each of its files is a result of
 /// another tool.
 fn records(name: &str) -> anyhow::Result<Vec<String>> {
     let path = Path::new(name);
@@ -268,7 +269,7 @@ fn records(name: &str) -> anyhow::Result<Vec<String>> {
     if files.is_empty() {
         return Err(Usage(format!("{name} has no records (*{RECORD}): name a folder or files with results")).into());
     }
-    files.sort();
+    files.sort_by(|a, b| names::natural(a, b));
     Ok(files.into_iter().map(|file| folder.join(file).to_string_lossy().into_owned()).collect())
 }
 
