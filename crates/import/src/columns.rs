@@ -52,14 +52,14 @@ impl Format for Columns {
         let has_counts = lines(text).next().is_some_and(|(number, line)| {
             is_heading(line) && Heading::of(number, line).is_ok_and(|heading| heading.separator != ' ')
         });
-        let is_pair: Vec<bool> = rows(text).map(|(_, line)| pair(line).is_some()).collect();
+        let is_pair: Vec<bool> = rows(text).map(|(_, line)| words_of_row(line).is_some()).collect();
         let wrong = is_pair.iter().filter(|is_pair| !**is_pair).count();
         // A row that is wrong has a message with its line, if the others show the format.
         let is_cut =
             || rows(text).last().is_some_and(|(_, line)| line.starts_with(|first: char| first.is_ascii_digit()));
         match wrong {
             0 => !is_pair.is_empty(),
-            1 if is_pair.last() == Some(&false) && is_pair.len() > 2 => is_cut(),
+            1 if is_pair.last() == Some(&false) && is_pair.len() > 2 => has_counts || is_cut(),
             _ => has_counts && wrong < is_pair.len(),
         }
     }
@@ -175,7 +175,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn is_heading(line: &str) -> bool {
-    line.starts_with(|first: char| first.is_alphabetic() || first == '"')
+    line.starts_with(|first: char| first.is_alphabetic() || first == '"') && words_of_row(line).is_none()
 }
 
 /// The first comment before the rows that names two columns: `numpy.savetxt(header="latency_ns,count")` writes such a comment.
@@ -224,8 +224,14 @@ fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines
 }
 
-/// Both numbers of a row, which can be in quotes. Between semicolons or tabs, a comma is the decimal sign.
+/// Both numbers of a row.
 fn pair(line: &str) -> Option<(String, String)> {
+    let is_finite = |text: &String| text.parse::<f64>().is_ok_and(f64::is_finite);
+    words_of_row(line).filter(|(first, second)| is_finite(first) && is_finite(second))
+}
+
+/// Both numbers of a row, also `nan` and `inf`, which can be in quotes. Between semicolons or tabs, a comma is the decimal sign.
+fn words_of_row(line: &str) -> Option<(String, String)> {
     let strong = [';', '\t'].into_iter().find(|separator| line.contains(*separator));
     let (first, second) = match strong {
         Some(separator) => line.split_once(separator)?,
@@ -235,7 +241,7 @@ fn pair(line: &str) -> Option<(String, String)> {
     let number = |text: &str| {
         let text = text.trim().trim_matches('"');
         let text = if strong.is_some() { text.replace(',', ".") } else { text.to_owned() };
-        text.parse::<f64>().is_ok_and(f64::is_finite).then_some(text)
+        text.parse::<f64>().is_ok().then_some(text)
     };
     Some((number(first)?, number(second)?))
 }
@@ -310,6 +316,11 @@ mod tests {
             "1,5\n2,10\n3,",
             "latency_us,count\n1,5\nx,10\n3,4\n",
             "latency_us,count\n1,5\n2,1.5\n3,4\n",
+            "latency_us,count\n1,5\n2,4\nnan,4\n",
+            "latency_us,count\n1,5\n2,4\nx,4\n",
+            "1,5\ninf,3\n9,4\n",
+            "nan,5\n2,3\n9,4\n",
+            "\"NaN\"\t5\n2\t3\n9\t4\n",
         ] {
             let error = read(text).unwrap_err();
             assert!(

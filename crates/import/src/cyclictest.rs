@@ -29,7 +29,8 @@ impl Format for Text {
     }
 
     fn is_it(&self, text: &str) -> bool {
-        text.lines().any(|line| line.starts_with(MINIMA) || line_of_thread(line).is_some())
+        text.lines()
+            .any(|line| line.starts_with(MINIMA) || line_of_thread(line).is_some() || wrong_value(line).is_some())
     }
 
     fn ending(&self) -> Ending {
@@ -209,6 +210,9 @@ fn numbers_after(text: &str, name: &str) -> Result<Option<Vec<u64>>, Mistake> {
 /// that in parentheses is the id of the thread.
 type Values<'a> = BTreeMap<&'a str, i64>;
 
+/// The names of these values.
+const NAMES: [&str; 6] = ["P", "I", "C", "Min", "Avg", "Max"];
+
 fn line_of_thread(line: &str) -> Option<Values<'_>> {
     let rest = line.trim_start().strip_prefix("T:")?;
     let (thread, rest) = rest.split_once('(')?;
@@ -217,7 +221,7 @@ fn line_of_thread(line: &str) -> Option<Values<'_>> {
     // A value follows its name, with or without spaces.
     let spaced = rest.replace(':', ": ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    for name in ["P", "I", "C", "Min", "Avg", "Max"] {
+    for name in NAMES {
         let at = words.iter().position(|word| word.strip_suffix(':') == Some(name))?;
         values.insert(name, words.get(at + 1)?.parse().ok()?);
     }
@@ -227,6 +231,19 @@ fn line_of_thread(line: &str) -> Option<Values<'_>> {
     let smi = words.iter().position(|word| *word == "SMI:").and_then(|at| words.get(at + 1)?.parse().ok());
     values.extend(smi.map(|smi| ("SMI", smi)));
     Some(values)
+}
+
+/// The name of the first value that is no number, in a line of a thread that has a word for each name.
+fn wrong_value(line: &str) -> Option<&'static str> {
+    line.trim_start().strip_prefix("T:")?;
+    let spaced = line.replace(':', ": ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let value = |name: &'static str| {
+        let at = words.iter().position(|word| word.strip_suffix(':') == Some(name))?;
+        Some((name, words.get(at + 1).filter(|word| !word.ends_with(':'))?.parse::<i64>().is_ok()))
+    };
+    let values = NAMES.map(value).into_iter().collect::<Option<Vec<_>>>()?;
+    values.into_iter().find(|(_, is_number)| !is_number).map(|(name, _)| name)
 }
 
 fn period_ns(values: &Values<'_>) -> Option<u64> {
@@ -264,6 +281,10 @@ fn lines_of_threads(text: &str) -> Result<BTreeMap<i64, Values<'_>>, Mistake> {
                     return Err(another_run(number));
                 }
                 threads.insert(values["T"], values);
+            }
+            None if wrong_value(line).is_some() => {
+                let name = wrong_value(line).unwrap_or_default();
+                return Err(Mistake::new(number, format!("{line:?}: the value of `{name}` is no number")));
             }
             // With --spike, `T: 1 Spike:    1322: TS:   6361195760` follows for each long latency.
             None if line.trim_start().starts_with("T:") && line.contains(" Spike:") => {}

@@ -15,6 +15,8 @@ pub struct Percentiles;
 
 /// The names of the number of samples: of Java, and of the Python port.
 const TOTALS: [&str; 2] = ["Total count", "TotalCount"];
+/// The begin of the title of a block of wrk2, whose values are in milliseconds; the lines below it have units of their own.
+const WRK2: &str = "Latency Distribution (HdrHistogram - ";
 /// The end of the title of a block in exports of punctual, whose values are in microseconds.
 const IN_US: &str = ", us";
 
@@ -35,6 +37,7 @@ impl Format for Percentiles {
         let mut imported = Imported::default();
         let (stated, units) = Unit::of(unit, Unit::Us);
         let (mut title, mut block): (&str, Option<Block>) = ("", None);
+        let mut is_of_wrk2 = false;
         let mut has_unit = true;
         let mut titles = HashSet::new();
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
@@ -44,10 +47,17 @@ impl Format for Percentiles {
                     return Err(another_run(number));
                 }
                 let is_in_us = title.ends_with(IN_US);
-                has_unit &= is_in_us;
-                let unit = if is_in_us { Unit::Us } else { stated };
+                has_unit &= is_in_us || is_of_wrk2;
+                let unit = match is_in_us {
+                    true => Unit::Us,
+                    false if is_of_wrk2 => Unit::Ms,
+                    false => stated,
+                };
                 block = Some(Block::new(title.trim_end_matches(IN_US), imported.figures.len(), unit, is_in_us));
                 title = "";
+            } else if let Some(rest) = line.strip_prefix(WRK2) {
+                is_of_wrk2 = true;
+                title = rest.split([')', '(']).next().unwrap_or_default().trim();
             } else if let Some(rest) = line.strip_prefix("#[Max") {
                 let Some(block) = &mut block else { continue };
                 block.total(number, line)?;
@@ -62,6 +72,8 @@ impl Format for Percentiles {
                 block.total(number, line)?;
             } else if let Some(rest) = line.strip_prefix('#').filter(|rest| !rest.starts_with('[')) {
                 title = rest.trim();
+            } else if is_of_wrk2 && block.as_ref().is_some_and(|block| block.total.is_some()) {
+                // The number of requests, and the distribution of the next block.
             } else if let (Some(block), false) = (&mut block, line.is_empty() || line.starts_with('#')) {
                 block
                     .row(line)

@@ -64,6 +64,8 @@ struct Server {
     figures: Figures,
     /// 1 if the times are whole round trips, 2 if they are halves. `None` before the summary.
     trips: Option<f64>,
+    /// Number of messages that are sent together, if more than one.
+    burst: Option<String>,
     percentiles: Vec<(String, f64)>,
     /// us.
     min: Option<f64>,
@@ -86,6 +88,7 @@ impl Server {
             name: name.to_owned(),
             figures,
             trips: None,
+            burst: None,
             percentiles: Vec::new(),
             min: None,
             max: None,
@@ -103,10 +106,17 @@ impl Server {
         };
         if let Some(seconds) = between("[Valid Duration] RunTime=", "sec") {
             self.figures.duration_ns = to_ns(time(seconds)?, 1e9).and_then(|ns| u64::try_from(ns).ok());
-        } else if let Some(mean) = between("Summary: Latency is", "usec") {
-            (self.trips, self.mean) = (Some(2.0), Some(time(mean)?));
-        } else if let Some(mean) = between("Summary: Round trip is", "usec") {
-            (self.trips, self.mean) = (Some(1.0), Some(time(mean)?));
+        } else if let Some(summary) = between("Summary: ", "usec") {
+            let (what, mean) = summary.rsplit_once(" is ").ok_or_else(wrong)?;
+            // With --burst, `Latency of burst of 8 messages`.
+            let (what, burst) = what.split_once(" of burst of ").unwrap_or((what, ""));
+            self.trips = match what {
+                "Latency" => Some(2.0),
+                "Round trip" => Some(1.0),
+                _ => return Err(wrong()),
+            };
+            self.mean = Some(time(mean)?);
+            self.burst = burst.strip_suffix(" messages").map(str::to_owned);
         } else if let Some(samples) = between("Total", "observations") {
             self.figures.samples = Some(samples.parse().map_err(|_| wrong())?);
         } else if let Some(max) = between("<MAX> observation =", "\u{1b}") {
@@ -154,6 +164,11 @@ impl Server {
         if trips > 1.0 {
             let text = "sockperf prints half of each round trip; the figures are the whole round trips, twice the printed times";
             imported.caveats.push(caveat("units", text));
+        }
+        if let Some(burst) = &self.burst {
+            let text =
+                format!("messages were sent in bursts of {burst}, so most of them wait for others of their burst");
+            imported.caveats.push(caveat("burst", text));
         }
         let [dropped, duplicated, unordered] = self.lost;
         if self.lost.iter().any(|&lost| lost > 0) {

@@ -37,6 +37,16 @@ fn sockperf_halves_round_trips() {
 }
 
 #[test]
+fn sockperf_sends_bursts() {
+    let text = text_of("sockperf-3.7-tcp.txt");
+    let bursts = of(&text.replace("Latency is", "Latency of burst of 8 messages is")).unwrap();
+    assert_eq!(figures(&bursts), figures(&of(&text).unwrap()));
+    assert_eq!(kinds(&bursts), ["units", "burst", "omission"]);
+    let error = of(&text.replace("Summary: Latency is", "Summary: Delay is")).unwrap_err();
+    assert!(error.ends_with("must have a number"), "{error}");
+}
+
+#[test]
 fn statistics_of_the_testbench_are_since_the_start() {
     let record = imported("rtc-testbench.log");
     let all: Vec<_> = figures(&record).iter().map(|of| (of.role.as_str(), of.samples, of.max_ns, of.late)).collect();

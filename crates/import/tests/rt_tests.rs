@@ -262,3 +262,16 @@ fn the_first_update_of_cyclictest_is_no_run_of_its_own() {
     let joined = of(&format!("{}{other}", update(next))).unwrap_err();
     assert!(joined.contains("another run begins here"), "{joined}");
 }
+
+#[test]
+fn a_value_that_is_no_number_has_a_message_with_its_line() {
+    let whole = "T: 0 ( 1234) P:90 I:1000 C:    100 Min:      5 Act:   10 Avg:   10 Max:      15\n";
+    let wrong = whole.replace("Avg:   10", "Avg:  nan");
+    for (text, line) in [(wrong.clone(), 1), (format!("{whole}{wrong}"), 2)] {
+        let error = of(&text).unwrap_err();
+        assert!(
+            error.contains(&format!("line {line}: ")) && error.ends_with("the value of `Avg` is no number"),
+            "{error}"
+        );
+    }
+}

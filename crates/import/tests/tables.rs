@@ -176,3 +176,27 @@ fn cumulative_counts_are_refused() {
         assert!(said.contains("cumulative counts"), "{said}");
     }
 }
+
+/// wrk2 prints the percentiles in milliseconds, and its own units above them.
+#[test]
+fn wrk2_has_milliseconds() {
+    let block = |name: &str| {
+        format!(
+            "  Latency Distribution (HdrHistogram - {name})\n 50.000%    1.20ms\n 99.000%  900.00us\n\n  Detailed Percentile spectrum:\n\
+             \x20      Value   Percentile   TotalCount 1/(1-Percentile)\n\n       0.500     0.000000         10         1.00\n\
+             \x20      1.200     0.500000       5000         2.00\n       9.000     1.000000      10000          inf\n\
+             #[Mean    =        1.300, StdDeviation   =        0.400]\n#[Max     =        9.000, Total count    =        10000]\n\
+             #[Buckets =           27, SubBuckets     =         2048]\n----------------------------------------------------------\n\n"
+        )
+    };
+    let text = format!(
+        "Running 10s test @ http://127.0.0.1\n  2 threads and 2 connections\n{}{}  10000 requests in 10.00s, 5.00MB read\nRequests/sec: 1000\n",
+        block("Recorded Latency"),
+        block("Uncorrected Latency (measured without taking delayed starts into account)")
+    );
+    let record = of(&text).unwrap();
+    assert_eq!(kinds(&record), ["clamped"]);
+    let found: Vec<_> = figures(&record).iter().map(|of| (of.phase.as_str(), of.max_ns, of.p50_ns)).collect();
+    let (max_ns, p50_ns) = (Some(9_000_000), Some(1_200_127));
+    assert_eq!(found, [("Recorded Latency", max_ns, p50_ns), ("Uncorrected Latency", max_ns, p50_ns)]);
+}
