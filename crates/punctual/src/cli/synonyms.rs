@@ -185,8 +185,20 @@ fn negative(refused: &str, arguments: &[OsString]) -> Option<String> {
     let positive = value.strip_prefix('-').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
     let is_option = |argument: &clap::Arg| argument.get_long() == option.strip_prefix("--");
     let (_, command) = path(arguments);
-    command.get_arguments().find(|argument| is_option(argument) && argument.get_action().takes_values())?;
-    Some(format!("{option} must not be negative: write e.g. {option} {positive} (got {value})"))
+    let argument =
+        command.get_arguments().find(|argument| is_option(argument) && argument.get_action().takes_values())?;
+    let mut corrected = arguments.to_vec();
+    corrected[position] = positive.into();
+    // The positive number can be out of range.
+    let is_refused = super::definition()
+        .try_get_matches_from(corrected)
+        .is_err_and(|error| context(&error, ContextKind::InvalidValue) == positive);
+    let default = argument.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
+    match default.filter(|_| is_refused) {
+        Some(default) => Some(format!("{option} must not be negative: write e.g. {option} {default} (got {value})")),
+        None if is_refused => Some(format!("{option} must not be negative (got {value})")),
+        None => Some(format!("{option} must not be negative: write e.g. {option} {positive} (got {value})")),
+    }
 }
 
 /// The position of the refused argument, of which clap names only the first letter if it is a short option.
@@ -510,6 +522,8 @@ mod tests {
                  of a running one",
             ),
             ("measure timer --duration -5s", "--duration must not be negative: write e.g. --duration 5s (got -5s)"),
+            ("compare --least -5 a b", "--least must not be negative: write e.g. --least 20% (got -5)"),
+            ("compare --least -30 a b", "--least must not be negative: write e.g. --least 30 (got -30)"),
             ("measure timer --load cpu,cache", "--load takes one load: write --load cpu --load cache (got cpu,cache)"),
             (
                 "measure threads --cpus 1",
