@@ -342,10 +342,8 @@ fn raises_a_thread_of_a_program_by_its_id() {
 #[test]
 fn raises_the_interrupt_thread_of_a_source_above_a_thread_of_lower_priority_than_the_probe() {
     let words = ["punctual", "measure", "interrupt", "--source", "hpet", "--policy=fifo:80"];
-    let series = vec![Series {
-        granted: Granted { policy: "fifo:80".to_owned(), ..Granted::default() },
-        ..Series::default()
-    }];
+    let series =
+        vec![Series { granted: Granted { policy: "fifo:80".to_owned(), ..Granted::default() }, ..Series::default() }];
     let command = words.map(str::to_owned).to_vec();
     let facts = RemedyFacts::of(&Record { command, series, ..Record::default() });
     let hog = thread("hog", 39, Why::HigherPriority);
