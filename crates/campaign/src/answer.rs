@@ -82,7 +82,7 @@ impl Answering {
         let load_cpus = plan.load_cpus(&cpus, root)?;
         let mut record = begin(&[], &plan.executable, Scenario::default(), root);
         let mut changes =
-            Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), root)?, ..Changes::default() };
+            Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), None, root)?, ..Changes::default() };
         hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
         nic::hold(&mut record, &mut changes, nic_wanted, root);
         let shield = changes.shield.as_ref();

@@ -30,7 +30,8 @@ use std::{
 
 use blame::{RemedyFacts, Watch};
 use machine::{
-    Conditions, CpuList, Handlers, Root, SourceIrqHold, clocks::ClockWatch, conditions, tune::Setting, usable_cpus,
+    Conditions, CpuList, Handlers, Root, Shield, SourceIrqHold, clocks::ClockWatch, conditions, tune::Setting,
+    usable_cpus,
 };
 use probes::timer::{self, TimerError};
 use record::{BlameMode, BufferSearch, Caveat, EndedBy, Record, State, file};
@@ -181,10 +182,12 @@ impl<'a> Run<'a> {
         let budget = RecordBudget::of(series);
         record.caveats.extend(budget.caveats());
         record.caveats.extend(evl::cobalt_caveat(&record));
-        let mut changes =
-            Changes { shield: shielded::take(&mut record, plan.shield.as_ref(), root)?, ..Changes::default() };
+        let lock = plan.tune_lock.as_ref();
+        let shield = shielded::take(&mut record, plan.shield.as_ref(), lock, root)?;
+        let mut changes = Changes { shield, ..Changes::default() };
         let keeps_trace = plan.stop_on.is_some() || plan.on_spike.needs_trace();
-        changes.tuning = tuned::take(&mut record, settings, plan.tune_lock.as_ref(), root)?;
+        let lock = lock.or(changes.shield.as_ref().map(Shield::lock));
+        changes.tuning = tuned::take(&mut record, settings, lock, root)?;
         let trace = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), keeps_trace)?;
         if keeps_trace && !matches!(trace.mode(), BlameMode::Trace | BlameMode::Deep) {
             return Err(RunError::NoTrace(trace.why_not_traced().to_owned()));

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, path::Path};
 
 use loads::{LoadError, LoadSpec, Running};
-use machine::{CpuError, CpuList, Isolation, Root, Shield, ShieldError, usable_cpus};
+use machine::{CpuError, CpuList, Isolation, Root, Shield, ShieldError, tune::Lock, usable_cpus};
 use record::{Caveat, Record, Shielding, Strikes};
 
 use crate::{plan::Plan, validity};
@@ -21,10 +21,15 @@ pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, C
     Ok(Cow::Owned(plan))
 }
 
-/// Shields the CPUs, and describes the shield in the record.
-pub fn take(record: &mut Record, cpus: Option<&CpuList>, root: &Root) -> Result<Option<Shield>, ShieldError> {
+/// Shields the CPUs, and describes the shield in the record. `lock` is the right to change settings, if the caller has it.
+pub fn take(
+    record: &mut Record,
+    cpus: Option<&CpuList>,
+    lock: Option<&Lock>,
+    root: &Root,
+) -> Result<Option<Shield>, ShieldError> {
     let Some(cpus) = cpus else { return Ok(None) };
-    let shield = Shield::take(root, cpus)?;
+    let shield = Shield::take(root, cpus, lock)?;
     record.shielding = Some(shield.summary().clone());
     let refused: Vec<String> =
         shield.summary().left.iter().filter(|left| left.no_right).map(|left| left.in_words()).collect();

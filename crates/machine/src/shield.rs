@@ -27,6 +27,7 @@ use crate::{
     CpuError, CpuList, Root, cpus, interrupts as interrupt_counts,
     journal::{self, Journal, JournalError, Masks, OtherShield, Purpose, Undo},
     system_ops::SystemOps,
+    tune::{Lock, TuneError},
     usable_cpus,
 };
 
@@ -49,6 +50,8 @@ pub struct Shield {
     /// Count of each interrupt on the shielded CPUs at the start of counting.
     counted_from: BTreeMap<u32, u64>,
     watch: Watch,
+    /// The right to change settings: others must not move the tasks meanwhile. Dropped last, after all is undone.
+    lock: Lock,
 }
 
 /// Error: CPUs cannot be shielded.
@@ -92,6 +95,9 @@ pub enum ShieldError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// Another process changes settings of the machine now.
+    #[error(transparent)]
+    Tuned(#[from] TuneError),
     /// The journal could not be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -100,15 +106,16 @@ pub enum ShieldError {
 impl Shield {
     /// Moves all tasks and interrupts that can be moved away from `cpus`.
     ///
-    /// Tasks and interrupts that cannot be moved are listed in [`Shielding::left`]; they are not an error.
+    /// Tasks and interrupts that cannot be moved are listed in [`Shielding::left`]; they are not an error. `lock` is the right to
+    /// change settings, if this process has it already.
     ///
     /// # Errors
     /// [`ShieldError`]; nothing stays changed then.
-    pub fn take(root: &Root, cpus: &CpuList) -> Result<Self, ShieldError> {
-        Self::take_with(Rc::new(root.clone()), cpus)
+    pub fn take(root: &Root, cpus: &CpuList, lock: Option<&Lock>) -> Result<Self, ShieldError> {
+        Self::take_with(Rc::new(root.clone()), cpus, lock)
     }
 
-    fn take_with(ops: Rc<dyn SystemOps>, cpus: &CpuList) -> Result<Self, ShieldError> {
+    fn take_with(ops: Rc<dyn SystemOps>, cpus: &CpuList, lock: Option<&Lock>) -> Result<Self, ShieldError> {
         let root = ops.root();
         match journal::other_shield(root) {
             Some(OtherShield { process, is_here: true }) => return Err(ShieldError::Busy { process }),
@@ -120,6 +127,7 @@ impl Shield {
         if usable.difference(&cpus).is_empty() {
             return Err(ShieldError::NothingLeft { requested: cpus, usable });
         }
+        let lock = lock.cloned().map_or_else(|| Lock::take(root), Ok)?;
         let isolated = cpus::list(root, "isolated").unwrap_or_default().intersection(&cpus);
         let journal = Journal::begin(ops, Purpose::Shield)?;
         let summary =
@@ -133,6 +141,7 @@ impl Shield {
             own_group: None,
             immovable: Vec::new(),
             counted_from: BTreeMap::new(),
+            lock,
         };
         shield.move_everything(&isolated)?;
         shield.begin_counting();
@@ -192,6 +201,12 @@ impl Shield {
     fn masks(&self, by_groups: bool, before: &Before) -> Masks {
         let online = cpus::online_cpus(self.journal.ops().root());
         Masks { shielded: self.cpus.clone(), online, by_groups, keeps_pinned: false, before: before.masks() }
+    }
+
+    /// The right to change settings, which the shield holds.
+    #[must_use]
+    pub fn lock(&self) -> &Lock {
+        &self.lock
     }
 
     /// The shielded CPUs.

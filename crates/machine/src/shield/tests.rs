@@ -32,7 +32,7 @@ fn machine(groups: Groups) -> Rc<Fake> {
 }
 
 fn take(fake: &Rc<Fake>, cpus: &str) -> Result<Shield, ShieldError> {
-    Shield::take_with(Rc::<Fake>::clone(fake), &list(cpus))
+    Shield::take_with(Rc::<Fake>::clone(fake), &list(cpus), None)
 }
 
 #[test]
@@ -91,6 +91,22 @@ fn rejects_invalid_requests() {
     );
     assert!(error("7").contains("CPU 7 is not on this machine"));
     assert_eq!(fake.state(), before);
+}
+
+/// Tasks that `tune` moves while a shield holds would be put back to where the other had moved them.
+#[test]
+fn a_shield_and_tune_exclude_each_other() {
+    let fake = machine(Groups::V2);
+    let shield = take(&fake, "1").unwrap();
+    assert!(matches!(Lock::take(fake.root()), Err(TuneError::Busy)));
+    drop(shield);
+    let lock = Lock::take(fake.root()).unwrap();
+    assert!(matches!(take(&fake, "1"), Err(ShieldError::Tuned(TuneError::Busy))));
+    let own = Shield::take_with(Rc::<Fake>::clone(&fake), &list("1"), Some(&lock)).unwrap();
+    drop(lock);
+    assert!(matches!(Lock::take(fake.root()), Err(TuneError::Busy)), "until the shield is released");
+    drop(own);
+    assert!(Lock::take(fake.root()).is_ok());
 }
 
 #[test]

@@ -37,8 +37,8 @@ const LOCK: &str = "tune.lock";
 pub enum TuneError {
     /// Another process changes settings now.
     #[error(
-        "another `punctual tune`, e.g. a search with --prove, or a run with --setting changes settings of this machine now: \
-         wait until it has ended, or stop it"
+        "another `punctual tune`, e.g. a search with --prove, or a run with --setting or --shield changes settings of this machine \
+         now: wait until it has ended, or stop it"
     )]
     Busy,
     /// An earlier journal cannot be used, so present values may not be those of the user.
@@ -220,7 +220,9 @@ fn keep_locked(ops: Rc<dyn SystemOps>, settings: &[Setting]) -> Result<Kept, Tun
 /// [`TuneError`]; nothing is changed then.
 pub fn revert(root: &Root) -> Result<Vec<Restored>, TuneError> {
     let _lock = Lock::take(root)?;
-    Ok(journal::restore_purposes(root, &[Purpose::Tuning, Purpose::KeptTuning, Purpose::KeptFiles])?)
+    // A shield of a killed run has moved what the settings had moved before.
+    let undone = [Purpose::Shield, Purpose::Tuning, Purpose::KeptTuning, Purpose::KeptFiles];
+    Ok(journal::restore_purposes(root, &undone)?)
 }
 
 #[cfg(test)]
