@@ -36,7 +36,9 @@ impl Snapshot {
         let seen = root.seen();
         let host = machine.hostname.iter().map(|host| (host.to_ascii_lowercase(), "host"));
         let names = host.chain(names.iter().map(|name| (name.to_ascii_lowercase(), "user"))).collect();
-        let anonymizer = Anonymizer { names, ids: RefCell::default() };
+        let paths = seen.files.keys().chain(seen.folders.keys()).chain(&seen.existing);
+        let kept = paths.flat_map(|path| words_of_kernel(path)).collect();
+        let anonymizer = Anonymizer { names, kept, ids: RefCell::default() };
         // Names of threads are cut, so the whole names must be known first.
         seen.folders.iter().for_each(|(folder, names)| {
             names.iter().for_each(|name| drop(anonymizer.text(&format!("{folder}/{name}"))));
@@ -184,10 +186,30 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
         path if path.starts_with("boot/") => arguments(text.lines().next().unwrap_or_default()) + "\n",
         _ => text.into_owned(),
     };
-    // A host can be called like its system or board.
-    let is_of_maker =
-        ["etc/", "usr/", "sys/class/dmi/", "proc/device-tree/"].iter().any(|folder| path.starts_with(folder));
+    // A host can be called like its system or board, and a user like a word of the kernel.
+    let of_maker = ["etc/", "usr/", "boot/", "sys/class/dmi/", "proc/device-tree/", "proc/self/limits"];
+    let is_of_maker = of_maker.iter().any(|start| path.starts_with(start));
     Some(anonymizer.lines(&text, !is_of_maker).into_bytes())
+}
+
+/// The words in a path that the kernel or the distribution chose, in lower case. A host or user can have the same name.
+fn words_of_kernel(path: &str) -> Vec<String> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let is_chosen = |n: usize| {
+        let of_interface = n > 0 && ["net", "leds"].contains(&parts[n - 1]);
+        let of_handler = n == 3 && path.starts_with("proc/irq/");
+        of_interface || of_handler
+    };
+    let fixed: &[&str] = match &parts[..] {
+        ["sys", "fs", "cgroup", ..] => &[],
+        ["proc" | "sys", ..] => &parts,
+        // A file such as /etc/NIXOS.
+        ["etc", _] => &parts,
+        _ => &[],
+    };
+    let words = |part: &&str| part.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase).collect();
+    let chosen = fixed.iter().enumerate().filter(|(n, _)| !is_chosen(*n));
+    chosen.flat_map(|(_, part)| -> Vec<String> { words(part) }).collect()
 }
 
 fn kept(text: &str, is_kept: impl Fn(&str) -> bool) -> String {
@@ -241,6 +263,8 @@ fn swaps(text: &str) -> String {
 struct Anonymizer<'a> {
     /// Words to remove in lower case, each with its replacement.
     names: Vec<(String, &'a str)>,
+    /// Words that stay, although a name can contain them.
+    kept: BTreeSet<String>,
     /// The digits of the replaced identifiers, in the order of their first occurrence.
     ids: RefCell<Vec<String>>,
 }
@@ -271,8 +295,8 @@ impl Anonymizer<'_> {
             let (word, after) = from.split_at(end);
             out += before;
             let lower = word.to_ascii_lowercase();
-            let name =
-                names.iter().find(|(name, _)| name.split(['-', '.', '_']).any(|part| part == lower && part.len() > 2));
+            let is_part = |name: &str| name.split(['-', '.', '_']).any(|part| part == lower && part.len() > 2);
+            let name = names.iter().find(|(name, _)| is_part(name) && !self.kept.contains(&lower));
             match name {
                 _ if out.ends_with("/home/") => out += "user",
                 Some((_, instead)) => out += instead,
@@ -374,7 +398,7 @@ mod tests {
 
     fn anonymizer() -> Anonymizer<'static> {
         let names = vec![("studio".to_owned(), "host"), ("alice".to_owned(), "user")];
-        Anonymizer { names, ids: RefCell::default() }
+        Anonymizer { names, kept: BTreeSet::new(), ids: RefCell::default() }
     }
 
     fn clean(path: &str, text: &[u8]) -> String {

@@ -593,6 +593,32 @@ fn plans_of_a_snapshot_are_those_of_the_machine() {
     assert!(settings.len() > 12, "{settings:?}");
 }
 
+/// A host or a user can be called like a word of the kernel or the distribution.
+#[test]
+fn names_that_are_words_of_the_kernel_change_no_finding() {
+    for name in ["ryzen-desktop", "raspberry-pi-5-rt", "nixos-workstation", "hybrid-laptop"] {
+        let root = machine(name);
+        let found = |names: &[String]| {
+            let folder = tempfile::tempdir().unwrap();
+            let copy = Root::at(folder.path());
+            unpack(&machine::snapshot::Snapshot::of(&root, names), &copy);
+            let boot = tune::boot(&copy, &list("1")).map(|boot| (boot.arguments, boot.loader));
+            (findings(&copy, &facts(&copy), None, None), boot)
+        };
+        let own = found(&[]);
+        for called in
+            ["max", "usb-box", "pci-lab", "power-pc", "rt-kernel-test", "pi5", "nixos", "cpu-limits", "irq.timer"]
+        {
+            let copied = found(&[called.to_owned()]);
+            for (own, copied) in own.0.iter().zip(&copied.0) {
+                let titles = [own, copied].map(|finding| (finding.state, &finding.title));
+                assert_eq!(titles[1], titles[0], "{}: {name}, called {called}", own.id);
+            }
+            assert_eq!(copied.1, own.1, "{name}, called {called}");
+        }
+    }
+}
+
 /// A snapshot contains the arguments in files of the boot loader, except for the values of unknown ones.
 #[test]
 fn a_snapshot_has_the_arguments_of_the_boot_loader() {
