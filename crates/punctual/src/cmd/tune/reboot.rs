@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, anyhow, bail, ensure};
 use campaign::prove::{Changes, NextBoot, ProveError, ProveHandler, Prover, Search};
 use machine::{
-    Root,
+    Root, online_cpus,
     tune::{
         self, Lock, NewFile,
         reboot::{self, BootChange, Image},
@@ -41,7 +41,11 @@ pub fn run(options: &Tune, how: &Prove) -> anyhow::Result<u8> {
     let dir = how.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
     let files = tune::search_unit(&command_at_boot(how, &search, &dir)?);
     if !options.yes {
-        return plan(options, &search, &dir);
+        let proof = match how.resume {
+            true => Prover::resume(&search, &dir, &root)?.proof().clone(),
+            false => search.preview(&root)?,
+        };
+        return plan(options, &search, &proof, &dir);
     }
     // Others must not change settings during a round, nor remove the unit before the next boot.
     let lock = Lock::take(&root)?;
@@ -99,6 +103,12 @@ fn search(options: &Tune, how: &Prove, root: &Root) -> anyhow::Result<Search> {
         (true, Some(cpus)) => reboot::isolation(root, cpus),
         (true, None) => return Err(Usage("name the CPUs to isolate with --cpus LIST".to_owned()).into()),
     };
+    let isolates_all =
+        how.boots.is_empty() && plan.cpus.as_ref().is_some_and(|cpus| online_cpus(root).difference(cpus).is_empty());
+    ensure!(
+        !isolates_all,
+        Usage("isolating these CPUs would leave no CPU for other work: name fewer with --cpus".to_owned())
+    );
     ensure!(
         !changes.is_empty(),
         Usage(
@@ -133,12 +143,11 @@ fn search(options: &Tune, how: &Prove, root: &Root) -> anyhow::Result<Search> {
 }
 
 /// The plan, in words.
-fn plan(options: &Tune, search: &Search, dir: &Path) -> anyhow::Result<u8> {
-    let proof = search.preview(&Root::system())?;
+fn plan(options: &Tune, search: &Search, proof: &Proof, dir: &Path) -> anyhow::Result<u8> {
     if options.output.quiet {
         return Ok(0);
     }
-    print_start(&proof, search.around_ns(), dir);
+    print_start(proof, search.around_ns(), dir);
     say!("Nothing was changed yet. Each round restarts the machine by kexec; a power cut, or `reboot`, leads back");
     say!("to the usual boot. Close your work: programs are ended.");
     say!("begin   {}", with_sudo_and("--yes")?);

@@ -235,9 +235,13 @@ fn a_setting_that_each_round_sets_is_not_tried() {
 #[test]
 fn a_search_with_reboots_names_what_it_needs() {
     let scratch = Scratch::new();
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let all_cpus = format!("tune --prove --reboot --cpus {}", online.trim());
     for (words, status, expected) in [
+        (&*all_cpus, 64, "would leave no CPU for other work"),
         ("tune --prove --reboot", 64, "name the CPUs to isolate with --cpus LIST"),
         ("tune --reboot --cpus 0", 64, "--prove"),
+        ("tune --prove --reboot --cpus 0 --boot nohz=on --resume --dir nosuch", 1, "no search to continue in nosuch"),
         ("tune --prove --boot quiet", 64, "--reboot"),
         ("tune --prove --reboot --cpus 0 --setting kernel.watchdog", 64, "--setting"),
         ("tune --prove --reboot --cpus 0 --boot a=$(b)", 64, "cannot be an argument of the kernel here"),
