@@ -213,7 +213,7 @@ pub fn record_name(index: usize, name: &str, repeat: u32) -> String {
 }
 
 impl ScenarioResult {
-    /// The roles of the kind of measurement that the run is about, see [`Measured`].
+    /// The roles of the kind of measurement that the run is about, see [`crate::Measured`].
     pub fn main_roles(&self) -> impl Iterator<Item = &RoleResult> {
         let main = self.roles.iter().map(|role| role.measured).min();
         self.roles.iter().filter(move |role| Some(role.measured) == main)

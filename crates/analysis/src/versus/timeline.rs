@@ -29,7 +29,7 @@ const TREND: f64 = 2.0;
 /// When and where a round was measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Start {
-    /// The start as [`super::side::in_order`] writes it; empty if unknown.
+    /// The start as `in_order` of the sides writes it; empty if unknown.
     pub at: String,
     pub host: Option<String>,
     /// True for a file of another tool.
@@ -170,7 +170,7 @@ fn places(side: &[&Start], first: usize) -> Vec<usize> {
     places
 }
 
-/// The seconds of a time of [`super::side::in_order`]; the zone of a local time does not matter for distances.
+/// The seconds of a time of `in_order` of the sides; the zone of a local time does not matter for distances.
 fn seconds(at: &str) -> f64 {
     let time: Option<jiff::civil::DateTime> = at.strip_suffix('Z').unwrap_or(at).parse().ok();
     let zoned = time.and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC).ok());

@@ -120,9 +120,9 @@ const AFTER_TARGET: [&str; 2] = ["tlp", "power-profiles-daemon"];
 
 /// The unit that runs a command at each boot of the machine, and the file that makes systemd start it.
 ///
-/// It is a part of `multi-user.target`, so that other units of the target can start after it. Only on a machine with a
-/// service of [`AFTER_TARGET`] it starts after the target, which does not wait for it then
-/// (`unit_add_default_target_dependency` of systemd).
+/// It is a part of `multi-user.target`, so that other units of the target can start after it. Only on a machine with TLP or
+/// power-profiles-daemon it starts after the target, which does not wait for it then (`unit_add_default_target_dependency` of
+/// systemd).
 #[must_use]
 pub fn unit(root: &Root, command: &str) -> [NewFile; 2] {
     let is_late = AFTER_TARGET.iter().any(|name| has_service(root, &SYSTEM_UNITS, name));
