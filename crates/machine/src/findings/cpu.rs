@@ -1,6 +1,6 @@
 //! The CPUs: frequency, idle states, sharing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use record::Finding;
 
@@ -438,6 +438,18 @@ fn mitigations(context: &CheckContext) -> Finding {
         .permanent()
 }
 
+/// The CPUs with each pair of the maximum and the highest frequency, kHz; the smallest part of the highest one comes first.
+fn by_limit(all: &[&(u32, u64, u64)]) -> Vec<(CpuList, u64, u64)> {
+    let mut groups: BTreeMap<(u64, u64), Vec<u32>> = BTreeMap::new();
+    for (cpu, max, able) in all {
+        groups.entry((*max, *able)).or_default().push(*cpu);
+    }
+    let mut groups: Vec<(CpuList, u64, u64)> =
+        groups.into_iter().map(|((max, able), cpus)| (cpus.into_iter().collect(), max, able)).collect();
+    groups.sort_by_key(|(_, max, able)| max * 1000 / able.max(&1));
+    groups
+}
+
 /// A maximum below what the CPU can do, perhaps left by a tool or by the firmware.
 fn frequency_limit(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.frequency_limit";
@@ -509,19 +521,22 @@ fn frequency_limit(context: &CheckContext) -> Finding {
         );
         return ok(ID, title, format!("{read}, {}", context.evidence(&file(first, "base_frequency"))));
     }
-    // As for `tune`, those at the nominal frequency stay there.
-    let cpus: CpuList = others.iter().map(|(cpu, ..)| *cpu).collect();
-    let (max, able) = others.first().map_or((max, able), |(_, max, able)| (*max, *able));
-    let read = others.first().map_or(read, |(cpu, ..)| {
+    // As for `tune`, those at the nominal frequency stay there. CPUs of several kinds can have several limits.
+    let groups = by_limit(&others);
+    let worst = groups.first().and_then(|(cpus, ..)| cpus.first());
+    let read = worst.map_or(read, |cpu| {
         format!(
             "{}, {}",
-            context.evidence(&file(*cpu, "scaling_max_freq")),
-            context.evidence(&file(*cpu, "cpuinfo_max_freq"))
+            context.evidence(&file(cpu, "scaling_max_freq")),
+            context.evidence(&file(cpu, "cpuinfo_max_freq"))
         )
     });
+    let limits = groups
+        .iter()
+        .map(|(cpus, max, able)| format!("{} limited to {} of {} MHz", cpus.in_words(), mhz(*max), mhz(*able)));
     let remedies =
         others.iter().map(|(cpu, _, able)| format!("echo {able} | sudo tee /{}", file(*cpu, "scaling_max_freq")));
-    warn(ID, format!("{} limited to {} of {} MHz", cpus.in_words(), mhz(max), mhz(able)), read)
+    warn(ID, limits.collect::<Vec<_>>().join(", "), read)
         .because(
             "Everything on the CPU takes longer. A limit can be meant: a board stays cooler, and its frequency constant.",
             remedies.collect::<Vec<_>>().join("\n"),

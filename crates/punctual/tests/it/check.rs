@@ -258,6 +258,12 @@ fn a_measurement_is_evidence_that_no_real_time_kernel_is_needed() {
     let (before, _) = measured(&scratch);
     assert_eq!(before["state"], "unknown", "{before}");
     assert!(before["remedy"].as_str().unwrap().contains("measure timer"), "{before}");
+    let own = scratch.path().join("own.toml");
+    let of_trips = fs::read_to_string(&own).unwrap().replace("meaning", "judges = \"round-trips\"\nmeaning");
+    fs::write(&own, of_trips).unwrap();
+    let (trips, _) = measured(&scratch);
+    assert!(trips["remedy"].as_str().unwrap().contains("measure udp HOST "), "{trips}");
+    profile("490ms");
     let run = "measure timer --cpus 0 --period 1ms --duration 8s --policy other";
     scratch.run(&format!("{run} --record r")).expect_status(0);
     let (at_rest, preempt) = measured(&scratch);

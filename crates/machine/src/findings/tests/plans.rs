@@ -322,6 +322,21 @@ fn a_limit_of_the_kernel_is_not_lifted() {
     assert_eq!(cooled, (FindingState::Unknown, format!("{title}: see cpu.throttled"), true, not_here));
 }
 
+/// The CPUs of a big.LITTLE board have several highest frequencies: the severe limit comes first.
+#[test]
+fn each_kind_of_cpu_has_its_own_limit() {
+    let (_folder, root) = machine(&[]);
+    for cpu in 0..2 {
+        let (max, able) = if cpu == 0 { ("1790000", "1800000") } else { ("500000", "2400000") };
+        put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_max_freq"), max);
+        put(&root, &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"), able);
+    }
+    let Finding { state, title, evidence, .. } = finding(&root, "cpu.frequency_limit");
+    let limits = "CPU 1 limited to 500 of 2400 MHz, CPU 0 limited to 1790 of 1800 MHz";
+    assert_eq!((state, &*title), (FindingState::Warn, limits));
+    assert!(evidence.contains("/cpu1/cpufreq/scaling_max_freq"), "{evidence}");
+}
+
 #[test]
 fn the_interrupt_of_virtualisation_on_arm_is_not_moved() {
     let interrupts = [(9, "vgic", "0-3", "0"), (11, "arch_timer", "0-3", "0"), (12, "kvm guest vtimer", "0-3", "0")];

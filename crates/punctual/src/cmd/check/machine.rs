@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use analysis::{Profile, format_ns, nearest};
+use analysis::{Judges, Profile, format_ns, nearest};
 use machine::{Check, InterruptWatch, PUNCTUAL};
-use record::{Finding, FindingState, Machine, Outcome, Record, USE_MEASURED};
+use record::{Finding, FindingState, Machine, Outcome, Record, TIMER, USE_MEASURED};
 use report::{export::Format, terminal::CheckCommands};
 use serde_json::{Value, json};
 
@@ -163,7 +163,11 @@ fn measured(profile: &Profile, machine: &Machine) -> (Finding, bool) {
         evidence,
         ..Finding::default()
     };
-    let measure = format!("{PUNCTUAL} measure timer --duration 1m --load cpu --profile {}", profile.argument);
+    let (about, measurement) = match profile.judges {
+        Judges::WakeUps => ("`measure timer`", "measure timer"),
+        Judges::RoundTrips => ("round trips", "measure udp HOST"),
+    };
+    let measure = format!("{PUNCTUAL} {measurement} --duration 1m --load cpu --profile {}", profile.argument);
     let unmeasured = |evidence: String| {
         let title = format!("not measured for {} with this kernel", profile.name);
         let unknown = Finding {
@@ -182,8 +186,12 @@ fn measured(profile: &Profile, machine: &Machine) -> (Finding, bool) {
     {
         return unmeasured(format!("{}: of another machine or kernel", path.display()));
     }
-    if record.scenario.probe != "timer" {
-        return unmeasured(format!("{}: not of `measure timer`", path.display()));
+    let is_about_use = match profile.judges {
+        Judges::WakeUps => record.scenario.probe == TIMER,
+        Judges::RoundTrips => record.series.iter().any(|series| series.kind.round_trip().is_some()),
+    };
+    if !is_about_use {
+        return unmeasured(format!("{}: not of {about}", path.display()));
     }
     let has_load = record.phases.iter().any(|phase| !phase.loads.is_empty());
     let verdict = analysis::judge(&record, profile);
