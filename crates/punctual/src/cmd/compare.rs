@@ -249,8 +249,8 @@ fn tool() -> Tool {
     Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
-/// The records in a folder, in the order of their names and the numbers in them, or the name itself. Without a record, each of its files is a result of
-/// another tool.
+/// The records in a folder, in the order of their names and the numbers in them, or the name itself. Without a record,
+/// each of its files is a result of another tool.
 fn records(name: &str) -> anyhow::Result<Vec<String>> {
     let path = Path::new(name);
     let folder = match path.file_name() {
