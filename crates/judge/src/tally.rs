@@ -53,7 +53,7 @@ pub struct Tally {
     last_question: u64,
     /// Questions whose frames are missing so far.
     skipped: u64,
-    /// Time in which the judge was to ask.
+    /// Time for which the judge should ask.
     asked_for: Duration,
     /// Answers that the bulks of latmon contain, without those of its warm-up.
     in_bulks: u64,
@@ -112,12 +112,12 @@ impl Tally {
         Err(format!("{questions} results in {elapsed_ms} ms, but a question takes {period_us} us or more"))
     }
 
-    /// Notes the time in which the judge was to ask.
+    /// Notes the time for which the judge should ask.
     pub fn set_asked_for(&mut self, time: Duration) {
         self.asked_for = time;
     }
 
-    /// The time in which the judge was to ask.
+    /// The time for which the judge should ask.
     #[must_use]
     pub fn asked_for(&self) -> Duration {
         self.asked_for
