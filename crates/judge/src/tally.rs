@@ -27,8 +27,8 @@ const CLOCK_SLACK: Duration = Duration::from_secs(1);
 const ANSWER_WITHIN_NS: u64 = 1_000_000_000;
 /// Time at the begin and the end of a run in which latmon asks nothing, or does not report its answers.
 const UNREPORTED: Duration = Duration::from_secs(3);
-/// A judge asks too slowly if it needs more time than its questions and one part of so many.
-const SLOW_PART: u32 = 10;
+/// A judge asks too slowly if it needs more than so many times the time of its questions.
+const SLOW_TIMES: u128 = 2;
 
 /// The results of a run so far.
 #[derive(Debug, Clone, Default)]
@@ -137,7 +137,7 @@ impl Tally {
             }
         };
         let asked_ns = self.asked_for.saturating_sub(slack).as_nanos();
-        if !complete || asked_ns <= needed_ns + needed_ns / u128::from(SLOW_PART) {
+        if !complete || asked_ns <= SLOW_TIMES * needed_ns {
             return None;
         }
         let [questions, asked_ms, period_us] =
@@ -544,7 +544,7 @@ mod tests {
     #[test]
     fn a_judge_that_asks_too_slowly_is_noticed() {
         for (asked_ms, questions, is_slow) in
-            [(35_000, 877, true), (35_000, 33_000, false), (35_000, 28_000, true), (900, 0, false)]
+            [(35_000, 877, true), (35_000, 33_000, false), (35_000, 14_000, true), (900, 0, false)]
         {
             let mut tally = board();
             tally.counts = Responses { questions, complete: true, ..Responses::default() };

@@ -217,7 +217,11 @@ impl Interrupt {
 
     /// True if the first interrupt should have come: after two periods.
     fn is_due(&self) -> bool {
-        let begins = if self.is_judged { JUDGE_BEGINS_WITHIN } else { BEGINS_WITHIN };
+        let begins = match (self.is_judged, self.ended) {
+            (true, _) => JUDGE_BEGINS_WITHIN,
+            (false, None) => BEGINS_WITHIN,
+            (false, Some(_)) => Duration::ZERO,
+        };
         let due = begins.saturating_add(Duration::from_nanos(self.settings.period_ns.saturating_mul(2)));
         let measured = |began: Instant| self.ended.unwrap_or_else(Instant::now).saturating_duration_since(began);
         self.began.is_some_and(|began| measured(began) >= due)
