@@ -103,25 +103,7 @@ impl Interrupt {
     /// Prepares the probe. `driver` makes the edges, and has not started.
     #[must_use]
     pub fn prepare(source: impl Source + 'static, settings: Settings, driver: Option<Driver>) -> Self {
-        let about = Interrupts { source: settings.name.clone(), ..source.describe() };
-        let (keeps_each, shared) = (source.keeps_each(), Arc::new(Shared::default()));
-        let driver_switch = driver.as_ref().map(Driver::switch);
-        let work =
-            Waiting { source, shared: Arc::clone(&shared), driver: driver_switch, judge: None, has_started: false };
-        let work: Option<Box<dyn Work>> = Some(Box::new(work));
-        Self {
-            settings,
-            about,
-            keeps_each,
-            work,
-            shared,
-            driver,
-            judge: None,
-            is_judged: false,
-            presence: None,
-            began: None,
-            ended: None,
-        }
+        Self::new(source, settings, driver, None, None)
     }
 
     /// Prepares a probe that answers the questions of an outside judge, which has not begun. `session` reads its results;
@@ -131,20 +113,32 @@ impl Interrupt {
     where
         L: Answering + 'static,
     {
+        let switch = source.switch();
+        Self::new(source, settings, None, session, Some(switch))
+    }
+
+    /// `switch` is that of an outside judge, here or at another machine.
+    fn new(
+        source: impl Source + 'static,
+        settings: Settings,
+        driver: Option<Driver>,
+        judge: Option<Session>,
+        switch: Option<Arc<judge::Switch>>,
+    ) -> Self {
         let about = Interrupts { source: settings.name.clone(), ..source.describe() };
-        let shared = Arc::new(Shared::default());
-        let switch = Some(source.switch());
-        let work = Waiting { source, shared: Arc::clone(&shared), driver: None, judge: switch, has_started: false };
-        let work: Option<Box<dyn Work>> = Some(Box::new(work));
+        let (keeps_each, shared, is_judged) = (source.keeps_each(), Arc::new(Shared::default()), switch.is_some());
+        let driver_switch = driver.as_ref().map(Driver::switch);
+        let work =
+            Waiting { source, shared: Arc::clone(&shared), driver: driver_switch, judge: switch, has_started: false };
         Self {
             settings,
             about,
-            keeps_each: true,
-            work,
+            keeps_each,
+            work: Some(Box::new(work)),
             shared,
-            driver: None,
-            judge: session,
-            is_judged: true,
+            driver,
+            judge,
+            is_judged,
             presence: None,
             began: None,
             ended: None,
@@ -184,7 +178,7 @@ impl Interrupt {
 }
 
 impl Interrupt {
-    /// The reason that no interrupt came; `None` if one did, or if the first one can still come.
+    /// The reason that no interrupt came. `None` if one came, or can still come.
     fn silence(&self) -> Option<Reason> {
         let (seen, spurious) = (self.shared.seen.load(Relaxed), self.shared.spurious.load(Relaxed));
         let edges = self.driver.as_ref().map(Driver::edges);
