@@ -1,6 +1,6 @@
 //! The report of a campaign: tables, recommendation, and each scenario with a link to its own report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::{
     campaign::{CampaignCell, CampaignTable, recommend, table},
@@ -178,18 +178,13 @@ fn keys(campaign: &Campaign) -> Vec<Key> {
     keys
 }
 
-/// The worst scenario, and the best one of those that measured the same. Repeats count by the worst of them.
+/// The worst scenario, and the best one with the same kind of measurement. Of repeats, the worst one counts.
 fn worst_and_best(campaign: &Campaign) -> Vec<Key> {
     let all = ranked(campaign);
     let Some(worst) = all.first() else { return Vec::new() };
-    let mut names: Vec<&str> = Vec::new();
-    let mut same: Vec<&Ranked> = all.iter().filter(|of| of.role.measured == worst.role.measured).collect();
-    same.retain(|of| {
-        !names.contains(&&*of.entry.name) && {
-            names.push(&of.entry.name);
-            true
-        }
-    });
+    let mut names = BTreeSet::new();
+    let same = all.iter().filter(|of| of.role.measured == worst.role.measured);
+    let same: Vec<&Ranked> = same.filter(|of| names.insert(&of.entry.name)).collect();
     let has_roles = all.iter().any(|of| of.role.role != worst.role.role || of.result.roles.len() > 1);
     let key = |label, Ranked { entry, role, .. }: &Ranked| {
         let name = if has_roles { format!("{}, {}", role.role, entry.name) } else { entry.name.clone() };
