@@ -1,6 +1,6 @@
 //! Recognises copies of frames by their redundancy tags, as the receiver of a redundant stream does (IEEE Std 802.1CB,
-//! 7.4.3, vector recovery), by the trailers of PRP, and by the tags of HSR (both IEC 62439-3). Frames that the capture contains twice, such as those of
-//! two taps, have the same content.
+//! 7.4.3, vector recovery), by the trailers of PRP, and by the tags of HSR (both IEC 62439-3). Frames that the capture
+//! contains twice, such as those of two taps, have the same content.
 
 use frames::Content;
 

@@ -63,7 +63,7 @@ pub struct Datagram {
     pub port: u16,
 }
 
-/// A tag by which copies of a frame are known.
+/// A tag that copies of a frame have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tag {
     /// The redundancy tag of IEEE Std 802.1CB, which counts the frames of a stream.
@@ -89,7 +89,7 @@ pub struct Head {
     pub ethertype: u16,
     /// The addresses, if this is a UDP datagram or the first fragment of one.
     pub datagram: Option<Datagram>,
-    /// The tag before the EtherType by which copies of a frame are known.
+    /// The tag before the EtherType that copies of a frame have in common.
     pub tag: Option<Tag>,
     /// Offset of the first byte after the EtherType.
     pub(crate) packet_at: usize,
@@ -180,7 +180,7 @@ impl Head {
         frame.get(self.content_at..).unwrap_or_default()
     }
 
-    /// The tag by which copies of a frame are known, and the sequence number in it, which they have in common.
+    /// The tag that copies of a frame have in common, and the sequence number in it.
     #[must_use]
     #[inline(always)]
     pub fn tag_number(&self, frame: &[u8]) -> Option<(Tag, u16)> {

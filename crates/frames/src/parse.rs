@@ -123,7 +123,8 @@ mod tests {
         #[test]
         fn arbitrary_bytes_do_not_panic(frame in prop::collection::vec(any::<u8>(), 0..200)) {
             let parsed = parse(&frame);
-            let is_tagged = frame.len() >= 14 && matches!(frame[12..14], [0x81, 0] | [0x88, 0xa8] | [0x91, 0] | [0xf1, 0xc1] | [0x89, 0x2f]);
+            let tags = [[0x81, 0], [0x88, 0xa8], [0x91, 0], [0xf1, 0xc1], [0x89, 0x2f]];
+            let is_tagged = frame.len() >= 14 && tags.iter().any(|tag| frame[12..14] == *tag);
             prop_assert!(is_tagged || parsed.is_none() == (frame.len() < 14));
         }
 

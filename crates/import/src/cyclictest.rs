@@ -233,7 +233,7 @@ fn line_of_thread(line: &str) -> Option<Values<'_>> {
     Some(values)
 }
 
-/// The name of the first value that is no number, in a line of a thread that has a word for each name.
+/// The name of the first value that is no number, in the line of a thread. Each name of the line has one word as its value.
 fn wrong_value(line: &str) -> Option<&'static str> {
     line.trim_start().strip_prefix("T:")?;
     let spaced = line.replace(':', ": ");

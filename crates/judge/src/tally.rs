@@ -25,7 +25,7 @@ const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 /// latmon waits so long for an answer before it asks again, ns.
 const ANSWER_WITHIN_NS: u64 = 1_000_000_000;
-/// Time at the begin and the end of a run in which latmon asks nothing, or does not report its answers.
+/// For this time, at the begin and the end of a run, latmon asks nothing or reports no answers.
 const UNREPORTED: Duration = Duration::from_secs(3);
 /// A judge asks too slowly if it needs more than so many times the time of its questions.
 const SLOW_TIMES: u128 = 2;
@@ -53,7 +53,7 @@ pub struct Tally {
     last_question: u64,
     /// Questions whose frames are missing so far.
     skipped: u64,
-    /// Time for which the judge should ask.
+    /// Time from the start of the judge until it was stopped.
     asked_for: Duration,
     /// Answers that the bulks of latmon contain, without those of its warm-up.
     in_bulks: u64,
@@ -112,12 +112,12 @@ impl Tally {
         Err(format!("{questions} results in {elapsed_ms} ms, but a question takes {period_us} us or more"))
     }
 
-    /// Notes the time for which the judge should ask.
+    /// Notes the time from the start of the judge until it was stopped.
     pub fn set_asked_for(&mut self, time: Duration) {
         self.asked_for = time;
     }
 
-    /// The time for which the judge should ask.
+    /// The time from the start of the judge until it was stopped.
     #[must_use]
     pub fn asked_for(&self) -> Duration {
         self.asked_for
@@ -411,7 +411,7 @@ struct Totals {
     questions: u64,
 }
 
-/// The total of which a judge reports the lower 32 bits, if `counted` are known; `None` if it is less.
+/// The whole total: the judge reports its lower 32 bits, and `counted` of it are known. `None` if it is less.
 fn whole(total: u32, counted: u64) -> Option<u64> {
     let more = total.wrapping_sub(low(counted));
     (more <= u32::MAX / 2).then(|| counted + u64::from(more))

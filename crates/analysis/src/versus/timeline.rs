@@ -220,7 +220,7 @@ fn is_in_blocks(runs: &[Run]) -> bool {
     Exposure::of(&sides).walk.powi(2) > BLOCKS * expected.sum::<f64>()
 }
 
-/// How much of a drift becomes a difference of two sides.
+/// The effect of a drift on the difference of two sides.
 #[derive(Debug, Clone, Copy)]
 struct Exposure {
     /// Of a line that rises by 1 per unit of time: the distance of the middles of the sides.

@@ -115,7 +115,7 @@ pub fn without_effect(root: &Root, service: &Service) -> Option<String> {
 /// Services that change the same settings. The unit starts after them, so that its values remain.
 const OTHERS: &str = "tuned.service power-profiles-daemon.service tlp.service cpupower.service cpufrequtils.service \
                       thermald.service irqbalance.service tuned-ppd.service auto-cpufreq.service";
-/// Those of them that start after `multi-user.target`: TLP, and power-profiles-daemon after TLP (their units).
+/// The ones that start after `multi-user.target`: TLP, and power-profiles-daemon after TLP (their units).
 const AFTER_TARGET: [&str; 2] = ["tlp", "power-profiles-daemon"];
 
 /// The unit that runs a command at each boot of the machine, and the file that makes systemd start it.
