@@ -196,6 +196,13 @@ function build(parameters) {
   );
 }
 
+// Replacing a node loses a click on it that has begun, the focus and the selection.
+function showChildren(element, children) {
+  const shown = element.cloneNode();
+  shown.replaceChildren(...children);
+  if (!shown.isEqualNode(element)) element.replaceChildren(...shown.childNodes);
+}
+
 // Descriptions of the actions that a pedal can do, by name.
 let actions = {};
 const targetName = name => actions[name] ?? name.split('.').map(label).join(' ');
@@ -278,7 +285,7 @@ function showDetails({ model_details: [first, second], cabinet_details }) {
   const show = (id, name, parts) => {
     const known = parts.filter(Boolean);
     const separated = known.flatMap((part, index) => index ? [' \u00b7 ', part] : [part]);
-    byId(id).replaceChildren(...known.length ? [make('b', { textContent: `${name}: ` }), ...separated] : []);
+    showChildren(byId(id), known.length ? [make('b', { textContent: `${name}: ` }), ...separated] : []);
   };
   show('about-model1', 'Model', aboutModel(first));
   show('about-model2', 'Second model', aboutModel(second));
@@ -296,19 +303,19 @@ function showMidi({ midi, preset_midi }) {
     button.addEventListener('click', () => act({ do: 'forget', controller }));
     return button;
   };
-  byId('assignments').replaceChildren(
+  showChildren(byId('assignments'), [
     ...midi.learned.map(([controller, target]) => make('li', {}, `Controller ${controller}: ${targetName(target)} `, forget(controller, target))),
     ...preset_midi.map(([controller, target]) => make('li', {}, `Controller ${controller}: ${targetName(target)} (from the preset)`)),
-  );
+  ]);
 }
 
 function showOthers({ others, others_count }) {
   byId('others').hidden = !others_count;
   byId('others').firstElementChild.textContent = others_count === 1 ? '1 file that cannot be played' : `${others_count} files that cannot be played`;
-  byId('others').lastElementChild.replaceChildren(
+  showChildren(byId('others').lastElementChild, [
     ...others.map(({ file, reason }) => make('li', {}, make('b', { textContent: file }), `: ${reason}`)),
     ...others_count > others.length ? [make('li', { textContent: `and ${others_count - others.length} more` })] : [],
-  );
+  ]);
 }
 
 async function act(body) {

@@ -483,9 +483,17 @@ fn pedals_choose_presets_and_are_learned() {
     assert!(server.act(r#"{"do":"learn","target":"bypass"}"#).contains("move the pedal"));
     send(&[0xb0, 65, 127, 65, 0, 65, 127]);
     wait_until("bypass is on", || server.get("/state")["bypass"] == true);
+    // The page keeps what did not change, so that a click that has begun is not lost.
+    wait_until("the page shows the pedal of bypass", || assigned().contains("Controller 65: bypass"));
+    browser.script("document.querySelector('#assignments button').isKept = true");
     // A program that does not exist is reported on the page.
     send(&[0xc0, 99]);
     wait_until("the message", || text(&browser, "message") == "MIDI chose preset 100, but the folder has only 2");
+    assert_eq!(server.post("/set", r#"{"name":"gate.on","value":1}"#).0, 200);
+    wait_until("the page shows the gate", || {
+        browser.script("return document.getElementById('gate.on').checked") == true
+    });
+    assert_eq!(browser.script("return document.querySelector('#assignments button').isKept"), true);
     browser.click("#assignments button");
     wait_until("the pedal is removed", || !assigned().contains("Controller 64"));
     drop(browser);
