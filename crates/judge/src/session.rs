@@ -19,7 +19,7 @@ use crate::{
     latmon::{CELLS_MAX, Message, PERIOD_MAX_US, Request},
     latmon_client::LatmonClient,
     settings::{Level, Settings, TICK_NS},
-    tally::Tally,
+    tally::{Slowness, Tally},
 };
 
 /// Time between two checks of the switch.
@@ -273,13 +273,14 @@ impl Session {
                 let remedy = if was_asked { remedy.as_str() } else { "run longer, e.g. --duration 10s" };
                 reason("judge.no_answer", format!("no answer{questions} reached the judge {judge}"), remedy)
             }
-            None => state.tally.too_slow().map_or_else(Vec::new, |text| {
-                reason(
+            None => match state.tally.slowness() {
+                Some((Slowness::TooSlow, text)) => reason(
                     "judge.rate",
                     text,
                     "use a longer --period, or another judge; check that no other program uses it",
-                )
-            }),
+                ),
+                Some((Slowness::Slow, _)) | None => Vec::new(),
+            },
         }
     }
 
@@ -293,6 +294,9 @@ impl Session {
         if counts.without_time > 0 {
             let lost = counted(counts.without_time, "result");
             add(format!("lost on the serial line of the judge: {lost}; use a longer --period, or a faster line"));
+        }
+        if let Some((Slowness::Slow, text)) = state.tally.slowness() {
+            add(format!("{text}: use a longer --period"));
         }
         if counts.damaged_bytes > 0 {
             add(format!("damaged on the serial line of the judge: {}", counted(counts.damaged_bytes, "byte")));

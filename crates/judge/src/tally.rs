@@ -27,8 +27,19 @@ const CLOCK_SLACK: Duration = Duration::from_secs(1);
 const ANSWER_WITHIN_NS: u64 = 1_000_000_000;
 /// For this time, at the begin and the end of a run, latmon asks nothing or reports no answers.
 const UNREPORTED: Duration = Duration::from_secs(3);
-/// A judge asks too slowly if it needs more than so many times the time of its questions.
-const SLOW_TIMES: u128 = 2;
+/// A judge asks slowly if it needs so many per cent of the time of its questions, which a caveat says.
+const SLOW_PERCENT: u128 = 110;
+/// A judge asks too slowly if it needs more than so many per cent of that time: the run is invalid.
+const TOO_SLOW_PERCENT: u128 = 200;
+
+/// How slowly a judge asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slowness {
+    /// By a tenth or more.
+    Slow,
+    /// More than half of the questions are missing.
+    TooSlow,
+}
 
 /// The results of a run so far.
 #[derive(Debug, Clone, Default)]
@@ -123,9 +134,10 @@ impl Tally {
         self.asked_for
     }
 
-    /// How the judge asked more slowly than requested, in words; `None` if it did not, or if the run has not ended.
+    /// How much more slowly than requested the judge asked, and that in words; `None` if it did not, or if the run has
+    /// not ended.
     #[must_use]
-    pub fn too_slow(&self) -> Option<String> {
+    pub fn slowness(&self) -> Option<(Slowness, String)> {
         let Responses { questions, overruns, random_ns, complete, .. } = self.counts;
         let times = |count: u64, ns: u64| u128::from(count) * u128::from(ns);
         // The run ends within a period.
@@ -137,16 +149,19 @@ impl Tally {
             }
         };
         let asked_ns = self.asked_for.saturating_sub(slack).as_nanos();
-        if !complete || asked_ns <= SLOW_TIMES * needed_ns {
+        let is_beyond = |percent: u128| asked_ns * 100 > percent * needed_ns;
+        let slowness = if is_beyond(TOO_SLOW_PERCENT) { Slowness::TooSlow } else { Slowness::Slow };
+        if !complete || !is_beyond(SLOW_PERCENT) {
             return None;
         }
         let [questions, asked_ms, period_us] =
             [questions, u64::try_from(self.asked_for.as_millis()).unwrap_or(u64::MAX), self.period_ns / 1000]
                 .map(grouped);
         let Responses { judge, .. } = &self.counts;
-        Some(format!(
+        let text = format!(
             "the judge {judge} asked only {questions} questions in {asked_ms} ms, not one every {period_us} us as requested"
-        ))
+        );
+        Some((slowness, text))
     }
 
     /// Notes the bytes of the line that belonged to nothing.
@@ -188,7 +203,10 @@ impl Tally {
     /// The contradiction to the results before.
     pub fn add_end(&mut self, end: &End) -> Result<(), String> {
         self.add_frame(end.number)?;
-        let totals = self.whole_totals(end).filter(|_| end.questions.wrapping_add(end.spurious) == end.number);
+        // Frames that were damaged on the line are missing, too.
+        let is_whole =
+            end.questions.wrapping_add(end.spurious) == end.number && u64::from(end.lost) <= self.lost_frames;
+        let totals = self.whole_totals(end).filter(|_| is_whole);
         let Some(Totals { answered, late, missed, spurious, questions }) = totals else {
             return Err("totals that contradict its results".to_owned());
         };
@@ -519,6 +537,12 @@ mod tests {
         let mut tally = board();
         tally.add_result(&result(0, Kind::Missed, None)).unwrap();
         assert!(tally.add_end(&end(1, 1, 0, 0)).unwrap_err().contains("contradict"));
+        // The judge lost more frames than are missing.
+        let mut tally = board();
+        tally.add_result(&result(0, Kind::Spurious, Some(5))).unwrap();
+        assert!(tally.add_end(&End { lost: 1, ..end(1, 0, 0, 0) }).unwrap_err().contains("contradict"));
+        tally = board();
+        tally.add_end(&End { lost: 1, ..end(1, 0, 0, 0) }).unwrap();
     }
 
     /// A run at 50 us comes to 2^32 questions in 60 hours.
@@ -543,14 +567,19 @@ mod tests {
 
     #[test]
     fn a_judge_that_asks_too_slowly_is_noticed() {
-        for (asked_ms, questions, is_slow) in
-            [(35_000, 877, true), (35_000, 33_000, false), (35_000, 14_000, true), (900, 0, false)]
-        {
+        let slowness = |tally: &Tally| tally.slowness().map(|(slowness, _)| slowness);
+        for (asked_ms, questions, expected) in [
+            (35_000, 877, Some(Slowness::TooSlow)),
+            (35_000, 14_000, Some(Slowness::TooSlow)),
+            (35_000, 20_000, Some(Slowness::Slow)),
+            (35_000, 30_000, Some(Slowness::Slow)),
+            (35_000, 33_000, None),
+            (900, 0, None),
+        ] {
             let mut tally = board();
             tally.counts = Responses { questions, complete: true, ..Responses::default() };
             tally.set_asked_for(Duration::from_millis(asked_ms));
-            let text = tally.too_slow();
-            assert_eq!(text.is_some(), is_slow, "{asked_ms} {questions}: {text:?}");
+            assert_eq!(slowness(&tally), expected, "{asked_ms} {questions}");
         }
         // Each missing answer can take a second.
         let mut tally = latmon();
@@ -563,9 +592,9 @@ mod tests {
         };
         tally.counts = Responses { overruns: Some(0), ..of_run.clone() };
         tally.set_asked_for(Duration::from_secs(35));
-        assert!(tally.too_slow().is_some());
+        assert_eq!(slowness(&tally), Some(Slowness::TooSlow));
         tally.counts = of_run;
-        assert_eq!(tally.too_slow(), None);
+        assert_eq!(slowness(&tally), None);
     }
 
     #[test]
