@@ -7,7 +7,7 @@ use super::{
     values::{only_word, switch},
     writes::{each, file},
 };
-use crate::{CpuList, cpus};
+use crate::{CpuList, cpus, facts};
 
 pub(super) const WATCHDOGS: [&str; 2] = ["proc/sys/kernel/nmi_watchdog", "proc/sys/kernel/soft_watchdog"];
 
@@ -50,7 +50,9 @@ pub(super) fn watchdog_cpus(context: &Context<'_>, value: Option<&str>) -> Resul
     }
     let from = OldValue::Cpus.read(context, PATH)?;
     let now: CpuList = from.parse().unwrap_or_default();
-    let left = now.difference(&context.freed);
+    // An isolated CPU that is offline now would be interrupted once it is online.
+    let away = context.freed.union(&facts::isolated_cpus(context.root));
+    let left = now.difference(&away);
     let to = match (left == now, left.is_empty()) {
         (true, _) => from.clone(),
         (false, true) => others.to_string(),
