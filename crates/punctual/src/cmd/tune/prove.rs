@@ -109,7 +109,9 @@ pub(super) fn deliver(options: &Tune, proof: &Proof, dir: &Path) -> anyhow::Resu
     }
     if !options.output.quiet {
         say!("search  {}", dir.join(PROOF_FILE).display());
-        say!("report  {}", page.display());
+        if written.is_ok() {
+            say!("report  {}", page.display());
+        }
     }
     Ok(written?)
 }
