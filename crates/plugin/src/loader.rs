@@ -71,10 +71,10 @@ impl Loader {
         self.chosen[file.index()].as_deref()
     }
 
-    /// The file to save: the chosen one or, if that of the restored state could not be loaded, this one.
+    /// The file to save: that of the restored state if it could not be loaded, otherwise the chosen one.
     #[must_use]
     pub fn file_of_state(&self, file: FileProperty) -> Option<&Path> {
-        self.file(file).or(self.absent[file.index()].as_deref())
+        self.absent[file.index()].as_deref().or(self.file(file))
     }
 
     /// Loads files, and sends them to the chain if there is one; `None` removes one. A preset replaces the files that were chosen before it.
@@ -104,14 +104,20 @@ impl Loader {
     /// A sentence for the user about each file that cannot be played.
     pub fn restore(&mut self, files: Vec<(FileProperty, PathBuf)>) -> Result<(), String> {
         let (mut usable, mut absent, mut errors) = (vec![(FileProperty::Preset, None)], NONE, Vec::new());
+        let mut all = NONE;
         for (file, path) in files {
+            all[file.index()] = Some(path.clone());
             usable.push((file, Some(path)));
             if let Err(error) = self.load(&usable) {
                 absent[file.index()] = usable.pop().and_then(|(_, path)| path);
                 errors.push(error);
             }
         }
-        self.choose(&usable)?;
+        if let Err(error) = self.choose(&usable) {
+            // The chain keeps its files, but the state that is saved next those of this one.
+            self.absent = all;
+            return Err(error);
+        }
         self.absent = absent;
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
@@ -196,6 +202,29 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    /// A chain that does not run takes only some files.
+    #[test]
+    fn a_state_keeps_files_that_the_chain_did_not_take() {
+        let folder = tempfile::tempdir().unwrap();
+        let restored = |n: usize| {
+            let path = folder.path().join(format!("{n}.nam"));
+            let text = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
+                "config": {"receptive_field": 1, "bias": false}, "weights": [0.5]}"#;
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let mut loader = Loader::new().unwrap();
+        let _chain = loader.chain(48_000, &Settings::default()).unwrap();
+        let mut restore = |n: usize| {
+            let path = restored(n);
+            let result = loader.restore(vec![(FileProperty::Model, path.clone())]);
+            assert_eq!(loader.file_of_state(FileProperty::Model), Some(&*path), "{n}");
+            result
+        };
+        let taken = (0..100).take_while(|n| restore(*n).is_ok()).count();
+        assert!((1..100).contains(&taken), "{taken}");
+    }
 
     #[test]
     fn files_of_a_preset_are_found_through_a_link() {
