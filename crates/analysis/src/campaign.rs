@@ -68,6 +68,8 @@ pub struct RoleCell {
     pub lost: Option<u64>,
     /// Late frames in all repeats.
     pub late: Option<u64>,
+    /// Answers to an outside judge whose time was lost, in all repeats.
+    pub unknown: Option<u64>,
     /// Largest jitter of all repeats, ns; `None` if the kind has none.
     pub jitter_ns: Option<u64>,
     /// Wake-ups, round trips or frames in all repeats.
@@ -91,6 +93,7 @@ impl RoleCell {
         self.missed += of.missed;
         self.lost = sum(self.lost, of.lost);
         self.late = sum(self.late, of.late);
+        self.unknown = sum(self.unknown, of.unknown);
         self.samples += of.samples;
         self.jitter_ns = self.jitter_ns.max(of.jitter_ns);
         self.badness = self.badness.worse(Badness::of_role(of));
@@ -102,6 +105,7 @@ impl RoleCell {
         self.missed += of.missed;
         self.lost = sum(self.lost, of.lost);
         self.late = sum(self.late, of.late);
+        self.unknown = sum(self.unknown, of.unknown);
     }
 }
 

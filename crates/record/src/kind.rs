@@ -385,7 +385,7 @@ pub(crate) struct KindKeys {
 
 impl SeriesKind {
     /// Answers, interrupts or frames that never came, apart from the missed ones of the series; `None` if the kind counts
-    /// none. A question whose result the judge does not know counts as one without an answer.
+    /// none. A question counts as one without an answer, too, if the judge does not know whether it had one.
     ///
     /// Lost periods of audio are not among them, because late periods cause them. The record contains those of a capture.
     #[must_use]
@@ -393,7 +393,7 @@ impl SeriesKind {
         match self {
             Self::RoundTrips(round_trip) => Some(round_trip.lost),
             Self::Interrupts(interrupts) => Some(interrupts.lost.saturating_add(interrupts.unanswered)),
-            Self::Responses(responses) => Some(responses.missed.saturating_add(responses.unknown())),
+            Self::Responses(responses) => Some(responses.missed.saturating_add(responses.perhaps_missed())),
             Self::Stream(Stream::Listener(listener)) => Some(listener.lost),
             Self::Stream(Stream::Talker(_))
             | Self::Audio(_)

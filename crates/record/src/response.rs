@@ -94,4 +94,10 @@ impl Responses {
     pub fn unknown(&self) -> u64 {
         self.possibly_missed.saturating_add(self.without_time)
     }
+
+    /// Those of them that can have had no answer. After the totals of the judge, a lost result is known to be an answer.
+    #[must_use]
+    pub fn perhaps_missed(&self) -> u64 {
+        if self.complete { self.possibly_missed } else { self.unknown() }
+    }
 }

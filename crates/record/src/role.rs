@@ -33,6 +33,9 @@ pub struct RoleResult {
     /// Late frames of a talker or a capture, or xruns of audio; absent for other probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
+    /// Answers to an outside judge whose time was lost on its serial line; absent for other probes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<u64>,
     /// Median, ns, from the corrected histogram if there is one; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<i64>,
@@ -208,6 +211,10 @@ impl RoleResult {
         if let Some(lost) = series.kind.lost() {
             self.lost = Some(self.lost.unwrap_or(0).saturating_add(lost));
         }
+        if let SeriesKind::Responses(responses) = &series.kind {
+            let unknown = responses.unknown() - responses.perhaps_missed();
+            self.unknown = Some(self.unknown.unwrap_or(0).saturating_add(unknown));
+        }
     }
 
     fn add_audio(&mut self, audio: &Audio, times: &mut Histogram) {
@@ -334,6 +341,10 @@ mod tests {
         assert_eq!(result.main_roles().map(|role| &*role.role).collect::<Vec<_>>(), ["response"]);
         assert_eq!((way.jitter_ns, whole.jitter_ns), (None, None));
         assert!(!serde_json::to_string(whole).unwrap().contains("jitter_ns"));
+        // By the totals of the judge, a lost result was an answer.
+        let responses =
+            crate::Responses { missed: 5, possibly_missed: 1, without_time: 9, complete: true, ..Default::default() };
+        assert_eq!(SeriesKind::Responses(Box::new(responses)).lost(), Some(6));
     }
 
     #[test]

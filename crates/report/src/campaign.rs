@@ -68,9 +68,8 @@ pub(crate) fn ranked(campaign: &Campaign) -> Vec<Ranked<'_>> {
 pub(crate) fn worst(campaign: &Campaign) -> (String, String) {
     let all = ranked(campaign);
     let Some(worst) = all.first() else { return ("Nothing was measured yet.".to_owned(), String::new()) };
-    let RoleResult { role, measured, max_ns, lost, missed, late, .. } = worst.role;
-    let counts = in_words(*measured, [lost.unwrap_or(0), *missed, late.unwrap_or(0)]).join(", ");
-    let parts = [max_ns.map_or_else(String::new, format_ns), counts];
+    let RoleResult { role, measured, max_ns, .. } = worst.role;
+    let parts = [max_ns.map_or_else(String::new, format_ns), counts_of_result(worst.role).join(", ")];
     let figures = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" with ");
     let fails = if worst.fails() { " (FAIL)" } else { "" };
     (format!("At worst {figures}, in {}{fails}.", worst.entry.name), format!("{}.", title(role, *measured)))
@@ -89,13 +88,19 @@ pub(crate) fn has_failed(whole: &CampaignTable, column: usize) -> bool {
     of_column.any(|cell| cell.outcome == Some(Outcome::Fail))
 }
 
-/// Counts that the largest time does not show: lost, missed and late items. Counts of 0 are left out.
+/// Counts that the largest time does not show: lost, missed, late and unknown items. Counts of 0 are left out.
 pub(crate) fn counts(role: &RoleCell) -> Vec<String> {
-    let RoleCell { lost, missed, late, .. } = *role;
-    in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0)])
+    let RoleCell { lost, missed, late, unknown, .. } = *role;
+    in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0), unknown.unwrap_or(0)])
 }
 
-pub(crate) fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
+/// The same counts of a result.
+pub(crate) fn counts_of_result(role: &RoleResult) -> Vec<String> {
+    let RoleResult { lost, missed, late, unknown, .. } = *role;
+    in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0), unknown.unwrap_or(0)])
+}
+
+fn in_words(measured: Measured, [lost, missed, late, unknown]: [u64; 4]) -> Vec<String> {
     let (lost_word, missed_word, late_word) = match measured {
         Measured::RoundTrip => ("lost", "not sent", "late"),
         Measured::Response => ("without an answer", "missed", "late"),
@@ -104,7 +109,7 @@ pub(crate) fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Ve
             ("lost", "missed", "late")
         }
     };
-    let all = [(lost, lost_word), (missed, missed_word), (late, late_word)];
+    let all = [(lost, lost_word), (missed, missed_word), (late, late_word), (unknown, "unknown")];
     all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{} {word}", grouped(count))).collect()
 }
 
@@ -113,9 +118,7 @@ pub(crate) fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Ve
 pub fn summarize(roles: &[RoleResult]) -> String {
     let of_role = |role: &RoleResult| {
         let max = role.max_ns.map_or_else(|| "no samples".to_owned(), |ns| format!("max {}", format_ns(ns)));
-        let counts = [role.lost.unwrap_or(0), role.missed, role.late.unwrap_or(0)];
-        let counts = in_words(role.measured, counts);
-        let figures = [vec![max], counts].concat().join(", ");
+        let figures = [vec![max], counts_of_result(role)].concat().join(", ");
         if roles.len() > 1 { format!("{} {figures}", role.role) } else { figures }
     };
     roles.iter().map(of_role).collect::<Vec<_>>().join("; ")

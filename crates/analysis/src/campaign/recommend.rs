@@ -153,7 +153,8 @@ fn at_worst(role: &RoleCell) -> String {
         Measured::Lateness => [lost, some(role.missed, "missed"), Some(format!("{max} at worst"))],
         Measured::Gap => return format!("{max} at worst"),
         Measured::Response => {
-            [some(role.lost.unwrap_or(0), "without an answer"), None, Some(format!("{max} at worst"))]
+            let unknown = some(role.unknown.unwrap_or(0), "unknown");
+            [some(role.lost.unwrap_or(0), "without an answer"), unknown, Some(format!("{max} at worst"))]
         }
         Measured::RoundTrip => [lost, some(role.missed, "not sent"), Some(format!("{max} at worst"))],
         Measured::SendLateness => [some(role.missed, "missed slots"), late, Some(format!("max delta {max}"))],

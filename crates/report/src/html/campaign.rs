@@ -18,7 +18,9 @@ use super::{
     verdict::{Headline, short_and_rest},
 };
 use crate::blame::unsigned;
-use crate::campaign::{Ranked, Reference, counts, culprit, in_words, named, ranked, references, time, title, worst};
+use crate::campaign::{
+    Ranked, Reference, counts, counts_of_result, culprit, named, ranked, references, time, title, worst,
+};
 use crate::versus::Samples;
 use crate::words::Words;
 
@@ -188,8 +190,8 @@ fn worst_and_best(campaign: &Campaign) -> Vec<Key> {
     let has_roles = all.iter().any(|of| of.role.role != worst.role.role || of.result.roles.len() > 1);
     let key = |label, Ranked { entry, role, .. }: &Ranked| {
         let name = if has_roles { format!("{}, {}", role.role, entry.name) } else { entry.name.clone() };
-        let counts = in_words(role.measured, [role.lost.unwrap_or(0), role.missed, role.late.unwrap_or(0)]);
-        Key { label, value: time(role.max_ns), detail: [vec![name], counts].concat().join(", ") }
+        let detail = [vec![name], counts_of_result(role)].concat().join(", ");
+        Key { label, value: time(role.max_ns), detail }
     };
     let best = same.last().filter(|_| same.len() > 1).map(|best| key("best scenario", best));
     [key("worst scenario", worst)].into_iter().chain(best).collect()
