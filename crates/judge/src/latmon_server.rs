@@ -32,8 +32,6 @@ const BULK_EVERY: Duration = Duration::from_secs(1);
 const IDLE_WITHIN: Duration = Duration::from_secs(30);
 /// Longest time until latmus accepts a message.
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
-/// Longest time, beyond a period, until the next result of the judge, and until its end frame.
-const RESULT_WITHIN: Duration = Duration::from_secs(3);
 
 /// An event of the server, for its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -309,7 +307,7 @@ struct Run {
 
 impl Run {
     fn new(request: Request, settings: &Settings) -> Self {
-        let within = Duration::from_nanos(settings.period_ns + settings.random_ns) + RESULT_WITHIN;
+        let within = settings.result_within();
         Self {
             period_us: request.period_us,
             within,

@@ -24,8 +24,6 @@ use crate::{
 
 /// Time between two checks of the switch.
 const CHECK: Duration = Duration::from_millis(20);
-/// Longest time, beyond a period, until the next result of the judge of punctual, and until its end frame.
-const RESULT_WITHIN: Duration = Duration::from_secs(3);
 /// Longest time until the next message of latmon. It sends one a second, and the first after a warm-up of a second.
 const BULK_WITHIN: Duration = Duration::from_secs(8);
 /// Longest time until the histogram of latmon, which first waits a second for an answer. latmus waits as long.
@@ -374,7 +372,7 @@ impl Reading {
     fn read_board(&self, mut board: Board, settings: &Settings) -> Result<(), JudgeError> {
         board.start(settings)?;
         let began = Instant::now();
-        let within = Duration::from_nanos(settings.period_ns + settings.random_ns) + RESULT_WITHIN;
+        let within = settings.result_within();
         let (mut latest, mut is_stopping) = (began + within, false);
         loop {
             if self.switch.shall_end() && !is_stopping {

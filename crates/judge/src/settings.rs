@@ -1,6 +1,6 @@
 //! The settings of the judge of punctual: its commands, and its replies.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 /// One tick of the judge, ns.
 pub const TICK_NS: u64 = 8;
@@ -10,6 +10,9 @@ pub const PERIOD_NS: std::ops::RangeInclusive<u64> = 50_000..=10_000_000_000;
 const WIDTH_MIN_NS: u64 = 1_000;
 /// The random addition to a period is one part of it of this many.
 const RANDOM_PART: u64 = 8;
+
+/// A result can need so long on its way to this machine.
+const LINE_WITHIN: Duration = Duration::from_secs(3);
 
 /// The active level of a pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +61,13 @@ impl Settings {
         };
         let fits = PERIOD_NS.contains(&period_ns) && period_ns.is_multiple_of(TICK_NS);
         (fits && settings.width_ns >= WIDTH_MIN_NS).then_some(settings)
+    }
+
+    /// Longest time between two results, or from the last one to the end of a run: the frame of a miss comes at the next
+    /// question.
+    #[must_use]
+    pub const fn result_within(&self) -> Duration {
+        Duration::from_nanos(2 * (self.period_ns + self.random_ns)).saturating_add(LINE_WITHIN)
     }
 
     /// The commands that make these settings, without `start`.

@@ -27,6 +27,8 @@ const CLOCK_SLACK: Duration = Duration::from_secs(1);
 const ANSWER_WITHIN_NS: u64 = 1_000_000_000;
 /// For this time, at the begin and the end of a run, latmon asks nothing or reports no answers.
 const UNREPORTED: Duration = Duration::from_secs(3);
+/// Statistics of latmon can arrive so much later than it sent them.
+const BULK_SLACK: Duration = Duration::from_millis(200);
 /// A judge asks slowly if it needs so many per cent of the time of its questions, which a caveat says.
 const SLOW_PERCENT: u128 = 110;
 /// A judge asks too slowly if it needs more than so many per cent of that time: the run is invalid.
@@ -66,8 +68,24 @@ pub struct Tally {
     skipped: u64,
     /// Time from the start of the judge until it was stopped.
     asked_for: Duration,
+    /// The same by the clock of the judge of punctual, until the end of its last window; 0 if it did not say.
+    asked_for_ns: u64,
+    /// Time from the start to the latest edge that the judge of punctual reported, ticks.
+    latest_edge: u64,
+    /// Time from the start to the answer of the last question, or to the question if it had none, ticks.
+    last_answer: u64,
+    /// The first and the last bulk of latmon.
+    bulks: Option<[BulkEnd; 2]>,
     /// Answers that the bulks of latmon contain, without those of its warm-up.
     in_bulks: u64,
+}
+
+/// The counts at the end of a bulk of latmon.
+#[derive(Debug, Clone, Copy)]
+struct BulkEnd {
+    at_ns: u64,
+    answers: u64,
+    overruns: u64,
 }
 
 impl Tally {
@@ -115,6 +133,11 @@ impl Tally {
             JudgeProtocol::Latmon => self.in_bulks.max(overruns),
         };
         let time_ns = (elapsed + elapsed / CLOCK_PART + CLOCK_SLACK).as_nanos();
+        let latest_ns = u128::from(self.latest_edge) * u128::from(TICK_NS);
+        if latest_ns.max(self.asked_for_ns.into()) > time_ns {
+            let [latest_ms, elapsed_ms] = [latest_ns.max(self.asked_for_ns.into()) / 1_000_000, elapsed.as_millis()];
+            return Err(format!("a time of {latest_ms} ms after the start of a run that took {elapsed_ms} ms so far"));
+        }
         if u128::from(questions) * u128::from(self.period_ns) <= time_ns {
             return Ok(());
         }
@@ -138,30 +161,48 @@ impl Tally {
     /// not ended.
     #[must_use]
     pub fn slowness(&self) -> Option<(Slowness, String)> {
-        let Responses { questions, overruns, random_ns, complete, .. } = self.counts;
-        let times = |count: u64, ns: u64| u128::from(count) * u128::from(ns);
-        // The run ends within a period.
-        let of_questions_ns = times(questions.saturating_add(1), self.period_ns.saturating_add(random_ns));
-        let (needed_ns, slack) = match self.counts.protocol {
-            JudgeProtocol::Punctual => (of_questions_ns, CLOCK_SLACK),
-            JudgeProtocol::Latmon => {
-                (of_questions_ns + times(overruns.unwrap_or_default(), ANSWER_WITHIN_NS), UNREPORTED)
-            }
+        let Responses { judge, questions, complete, .. } = &self.counts;
+        let paces = match self.counts.protocol {
+            JudgeProtocol::Punctual => self.paces_of_board(),
+            JudgeProtocol::Latmon => self.paces_of_latmon(),
         };
-        let asked_ns = self.asked_for.saturating_sub(slack).as_nanos();
-        let is_beyond = |percent: u128| asked_ns * 100 > percent * needed_ns;
-        let slowness = if is_beyond(TOO_SLOW_PERCENT) { Slowness::TooSlow } else { Slowness::Slow };
+        let is_beyond = |percent: u128| paces.iter().any(|(asked_ns, needed_ns)| asked_ns * 100 > percent * needed_ns);
         if !complete || !is_beyond(SLOW_PERCENT) {
             return None;
         }
-        let [questions, asked_ms, period_us] =
-            [questions, u64::try_from(self.asked_for.as_millis()).unwrap_or(u64::MAX), self.period_ns / 1000]
-                .map(grouped);
-        let Responses { judge, .. } = &self.counts;
+        let slowness = if is_beyond(TOO_SLOW_PERCENT) { Slowness::TooSlow } else { Slowness::Slow };
+        let asked_ms = u64::try_from(self.asked_for.as_millis()).unwrap_or(u64::MAX);
+        let [questions, asked_ms, period_us] = [*questions, asked_ms, self.period_ns / 1000].map(grouped);
         let text = format!(
             "the judge {judge} asked only {questions} questions in {asked_ms} ms, not one every {period_us} us as requested"
         );
         Some((slowness, text))
+    }
+
+    /// The times that the judge of punctual asked, by its clock and by that of this machine, each with the time of its
+    /// questions, ns. The last window is as long as the largest period.
+    fn paces_of_board(&self) -> [(u128, u128); 2] {
+        let Responses { questions, random_ns, .. } = self.counts;
+        let [count, period_ns, random_ns] = [questions, self.period_ns, random_ns].map(u128::from);
+        // The sum of the random additions is above its mean by less than 3.4 standard deviations, √(count / 12) of one.
+        let random_sum_ns = count * random_ns / 2 + u128::from(questions.isqrt() + 1) * random_ns;
+        let needed_ns = count * period_ns + random_sum_ns + period_ns + random_ns;
+        let here_ns = self.asked_for.saturating_sub(CLOCK_SLACK).as_nanos();
+        [self.asked_for_ns.into(), here_ns].map(|asked_ns| (asked_ns, needed_ns))
+    }
+
+    /// The time between the first and the last bulk of latmon, and that of the whole run, each with the time of its
+    /// questions, ns.
+    fn paces_of_latmon(&self) -> [(u128, u128); 2] {
+        let needed_ns = |answers: u64, overruns: u64| {
+            u128::from(answers) * u128::from(self.period_ns) + u128::from(overruns) * u128::from(ANSWER_WITHIN_NS)
+        };
+        let Responses { questions, overruns, .. } = self.counts;
+        let whole_ns = self.asked_for.saturating_sub(UNREPORTED).as_nanos();
+        let whole = (whole_ns, needed_ns(questions + 1, overruns.unwrap_or_default()));
+        let [first, last] = self.bulks.unwrap_or([BulkEnd { at_ns: 0, answers: 0, overruns: 0 }; 2]);
+        let between_ns = u128::from(last.at_ns - first.at_ns).saturating_sub(BULK_SLACK.as_nanos());
+        [(between_ns, needed_ns(last.answers - first.answers, last.overruns - first.overruns)), whole]
     }
 
     /// Notes the bytes of the line that belonged to nothing.
@@ -179,6 +220,7 @@ impl Tally {
             self.add_question(result.question, missing)?;
         }
         self.check_timeout(result)?;
+        self.check_order(result)?;
         let counts = &mut self.counts;
         counts.active_before += u64::from(result.was_active_before() && result.kind != Kind::Spurious);
         counts.discarded += u64::from(result.has_discarded());
@@ -220,6 +262,7 @@ impl Tally {
         counts.active_before = whole(end.active_before, counts.active_before).unwrap_or(end.active_before.into());
         counts.discarded = end.discarded.into();
         counts.complete = true;
+        self.asked_for_ns = end.time.saturating_mul(TICK_NS);
         Ok(())
     }
 
@@ -259,6 +302,22 @@ impl Tally {
         };
         let [ns, timeout_ns] = [ns, self.period_ns].map(grouped);
         Err(format!("{kind} after {ns} ns, but its timeout is {timeout_ns} ns"))
+    }
+
+    /// A question does not come before the answer to the one before it. An edge in the tick of a question belongs to the
+    /// question before.
+    fn check_order(&mut self, result: &QuestionResult) -> Result<(), String> {
+        let after = u64::from(result.after.unwrap_or_default());
+        if result.kind == Kind::Spurious {
+            self.latest_edge = self.latest_edge.max(result.time);
+            return Ok(());
+        }
+        if result.time < self.last_answer {
+            return Err("a question before the answer to the one before it".to_owned());
+        }
+        self.last_answer = result.time.saturating_add(after);
+        self.latest_edge = self.latest_edge.max(self.last_answer);
+        Ok(())
     }
 
     /// Counts the frames that are missing before this one. Returns their number.
@@ -313,6 +372,8 @@ impl Tally {
             self.maxima.add(at_ns, max_ns.cast_signed());
         }
         self.counts.questions = self.counts.answered + self.counts.missed;
+        let end = BulkEnd { at_ns, answers: self.in_bulks, overruns: self.counts.overruns.unwrap_or_default() };
+        self.bulks = Some([self.bulks.map_or(end, |[first, _]| first), end]);
     }
 
     /// Takes the histogram of latmon. A time counts as the end of its cell, but not as later than the largest one. Those in
@@ -468,7 +529,7 @@ mod tests {
             flags: 0,
             number,
             question: number + 1,
-            time: 125_000 * u64::from(number),
+            time: 130_000 * u64::from(number),
             after,
             lost_before: 0,
         }
@@ -517,7 +578,7 @@ mod tests {
         let series = tally.to_series("rest");
         let responses = series.kind.responses().unwrap();
         assert_eq!((series.samples, series.min_ns, series.max_ns), (3, Some(8), Some(1_000_008)));
-        assert_eq!(series.max_at_ns, Some(2_000_000));
+        assert_eq!(series.max_at_ns, Some(2_080_000));
         assert_eq!(responses.exact, [(8, 2), (1_000_008, 1)]);
         assert_eq!((responses.questions, responses.answered, responses.late, responses.missed), (4, 3, 1, 1));
         assert_eq!((responses.spurious, responses.without_time, responses.complete), (1, 0, true));
@@ -556,7 +617,8 @@ mod tests {
         for n in 0..5 {
             let number = low(before + n);
             let question = low(before + n + 1);
-            tally.add_result(&QuestionResult { question, number, ..result(0, Kind::Answered, Some(7)) }).unwrap();
+            let time = 130_000 * n;
+            tally.add_result(&QuestionResult { question, number, time, ..result(0, Kind::Answered, Some(7)) }).unwrap();
         }
         let total = 1 << 32 | 2;
         let ended = End { questions: 2, answered: 1, missed: 1, spurious: 0, ..end(2, 1, 0, 1) };
@@ -581,6 +643,19 @@ mod tests {
             tally.set_asked_for(Duration::from_millis(asked_ms));
             assert_eq!(slowness(&tally), expected, "{asked_ms} {questions}");
         }
+        // The clock of the judge shows short runs, too. A random eighth takes a sixteenth of the time on average.
+        for (time_ms, questions, expected) in [
+            (2_000, 1_880, None),
+            (2_000, 1_880 * 10 / 13, Some(Slowness::Slow)),
+            (2_000, 900, Some(Slowness::TooSlow)),
+            (23, 20, None),
+            (100, 20, Some(Slowness::TooSlow)),
+        ] {
+            let mut tally = board();
+            tally.counts = Responses { questions, random_ns: PERIOD_NS / 8, complete: true, ..Responses::default() };
+            tally.asked_for_ns = time_ms * 1_000_000;
+            assert_eq!(slowness(&tally), expected, "{time_ms} {questions}");
+        }
         // Each missing answer can take a second.
         let mut tally = latmon();
         let of_run = Responses {
@@ -595,6 +670,34 @@ mod tests {
         assert_eq!(slowness(&tally), Some(Slowness::TooSlow));
         tally.counts = of_run;
         assert_eq!(slowness(&tally), None);
+        // The time between the first and the last bulk shows short runs, too. Each contains 1000 answers.
+        for (between_ms, expected) in
+            [(1_000, None), (1_150, None), (1_500, Some(Slowness::Slow)), (2_500, Some(Slowness::TooSlow))]
+        {
+            let mut tally = latmon();
+            for n in 0..3 {
+                let bulk = Bulk { sum_ns: 9_000, min_ns: 1_500, max_ns: 5_200, overruns: 0, samples: 1000 };
+                tally.add_bulk(&bulk, (2_000 + n * between_ms) * 1_000_000);
+            }
+            tally.counts.complete = true;
+            tally.set_asked_for(Duration::from_millis(3_000 + 2 * between_ms));
+            assert_eq!(slowness(&tally), expected, "{between_ms}");
+        }
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_contradictions() {
+        let late = |number, after| result(number, Kind::Late, Some(after));
+        let mut tally = board();
+        tally.add_result(&late(0, 130_000)).unwrap();
+        tally.add_result(&late(1, 130_001)).unwrap();
+        let error = tally.add_result(&result(2, Kind::Missed, None)).unwrap_err();
+        assert!(error.contains("before the answer"), "{error}");
+        // An answer later than the run lasts.
+        let mut tally = board();
+        tally.add_result(&late(0, 3_750_000_000)).unwrap();
+        assert!(tally.check_elapsed(Duration::from_secs(1)).unwrap_err().contains("30000 ms"));
+        assert!(tally.check_elapsed(Duration::from_secs(30)).is_ok());
     }
 
     #[test]
