@@ -13,8 +13,8 @@ use crate::{
     profile::{Judges, Profile},
     round_trip,
     rules::{
-        FAR, Obstacles, Shown, duration_needed, excellent, given_options, load_options, measure_longer, of_emulation,
-        profile_option, repeated, shown, thread_options,
+        FAR, Obstacles, Shown, duration_needed, excellent, load_options, measure_longer, of_emulation, profile_option,
+        repeated, shown, thread_options,
     },
     stalls::{self, Missing},
     statistics::{Exposure, Late},
@@ -512,20 +512,21 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
     let first = group.and_then(|group| group.series.first());
     let with_period = |probe: &str| format!("{probe} --period {}", format_exact(profile.period_ns));
     let kind = first.map(|series| &series.kind);
+    let is_fine = |ns: &u64| *ns <= FAR.saturating_mul(profile.period_ns);
+    let period_ns = first.map(|series| series.period_ns).filter(is_fine).unwrap_or(profile.period_ns);
     let measure = if let Some(audio) = kind.and_then(SeriesKind::audio) {
         audio::command(&audio::with_period_of(audio, profile))
-    } else if let Some((series, interrupts)) = first.and_then(|first| Some((first, first.kind.interrupts()?))) {
-        let (source, period) = (record::shell::command(&[&interrupts.source]), format_exact(series.period_ns));
-        let options =
-            given_options(record, &["--drive", "--irq-priority", "--irq-cpu", "--cpu"]) + &thread_options(record);
-        format!("punctual measure interrupt --source {source} --period {period}{options}")
-    } else if let Some((first, responses)) = first.and_then(|first| Some((first, first.kind.responses()?))) {
-        let period = format_exact(first.period_ns);
-        // A campaign has no such options.
-        let given = given_options(record, &["--source", "--answer", "--cpu"]) + &thread_options(record);
-        let lines = if given.contains("--answer") { "" } else { " --source gpio:CHIP/LINE --answer CHIP/LINE" };
-        let judge = record::shell::command(&[&responses.judge]);
-        format!("punctual measure interrupt --judge {judge}{lines} --period {period}{given}")
+    } else if let Some(interrupts) = kind.and_then(SeriesKind::interrupts) {
+        let (source, period) = (record::shell::command(&[&interrupts.source]), format_exact(period_ns));
+        format!("punctual measure interrupt --source {source} --period {period}{}", thread_options(record))
+    } else if let Some(responses) = kind.and_then(SeriesKind::responses) {
+        let source = record.series.iter().find_map(|series| Some(&*series.kind.interrupts()?.source));
+        let answer = line_in_words(&responses.answer_line);
+        let words = ["--judge", &responses.judge, "--source", source.unwrap_or("gpio:CHIP/LINE")];
+        let words =
+            record::shell::command(&[&words[..], &["--answer", answer.as_deref().unwrap_or("CHIP/LINE")]].concat());
+        let period = format_exact(period_ns);
+        format!("punctual measure interrupt {words} --period {period}{}", thread_options(record))
     } else if let Some(talker) = kind.and_then(SeriesKind::talker) {
         with_period(&stream::command(talker))
     } else {
@@ -541,15 +542,22 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
         let options = [("--cell-duration", &*of_cell), ("--profile", &*profile.argument)];
         return record::shell::with_options(&record.command, &options);
     }
-    // Threads with roles have periods, CPUs and policies of their own.
+    // Threads with roles have periods, CPUs and policies of their own, and interrupts have lines; both can be far away.
     let has_roles = record.command.get(2).is_some_and(|probe| probe == "threads");
-    if first.is_some()
-        && has_roles
-        && let Some(command) = repeated(record, profile, &duration, None, loads)
+    let has_lines = kind.is_some_and(|kind| kind.interrupts().is_some() || kind.responses().is_some());
+    let other_period_ns = (has_lines && first.is_some_and(|series| !is_fine(&series.period_ns))).then_some(period_ns);
+    if (first.is_some() && has_roles || has_lines)
+        && let Some(command) = repeated(record, profile, &duration, other_period_ns, loads)
     {
         return command;
     }
     format!("{measure} --duration {duration}{}{}", profile_option(profile), load_options(loads))
+}
+
+/// The name of a line as options take it, from its name in words: `line 27 (GPIO27) of gpiochip0, fakechip`.
+fn line_in_words(words: &str) -> Option<String> {
+    let (line, chip) = words.strip_prefix("line ")?.split_once(" of ")?;
+    Some(format!("{}/{}", chip.split(',').next()?, line.split(' ').next()?))
 }
 
 /// The series that decide, with the cycles of the use that each covered: those of the nearest period, and faster ones

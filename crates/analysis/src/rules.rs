@@ -247,8 +247,18 @@ pub(crate) fn repeated(
     period_ns: Option<u64>,
     loads: &[String],
 ) -> Option<String> {
-    const WITH_VALUE: [&str; 9] =
-        ["--duration", "--samples", "--profile", "--load", "--record", "--export", "--against", "--color", "--limit"];
+    const WITH_VALUE: [&str; 10] = [
+        "--duration",
+        "--samples",
+        "--rounds",
+        "--profile",
+        "--load",
+        "--record",
+        "--export",
+        "--against",
+        "--color",
+        "--limit",
+    ];
     const FLAGS: [&str; 7] = ["--endless", "--until-decided", "--no-record", "--json", "--full", "--quiet", "-q"];
     let has_classes =
         record.command.iter().any(|word| word == "--traffic-class" || word.starts_with("--traffic-class="));

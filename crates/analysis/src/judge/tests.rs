@@ -601,12 +601,45 @@ fn a_longer_run_of_interrupts_has_the_same_source_and_thread() {
     let interrupts = record::Interrupts { source: "gpio:gpiochip0/my line".into(), ..record::Interrupts::default() };
     let kind = SeriesKind::Interrupts(Box::new(interrupts));
     let mut record = record(vec![Series { kind, ..series("rest", 0, 1_000_000, &[(5_000, 1000)]) }]);
-    let command = "punctual measure interrupt --source X --drive 0/27 --irq-cpu 2 --cpu=1 --policy fifo:50";
-    record.command = command.split(' ').map(str::to_owned).collect();
-    let reason = judge(&record, control()).reason;
-    let again = "punctual measure interrupt --source 'gpio:gpiochip0/my line' --period 1ms --drive 0/27 --irq-cpu 2 --cpu 1 --policy \
-                 fifo:50 --duration";
-    assert!(reason.contains(again), "{reason}");
+    let mut reason = |command: &str| {
+        record.command = command.split(' ').map(str::to_owned).collect();
+        judge(&record, control()).reason
+    };
+    let options = "--source X --drive 0/27 --irq-cpu 2 --cpu=1 --policy fifo:50";
+    for place in ["measure", "pair root@far"] {
+        let again = reason(&format!("punctual {place} interrupt {options} --duration 1s"));
+        assert!(again.contains(&format!("punctual {place} interrupt {options} --duration 198m")), "{again}");
+    }
+    let of_campaign = reason("punctual run lines.toml");
+    let again = "punctual measure interrupt --source 'gpio:gpiochip0/my line' --period 1ms --cpu 0 --duration";
+    assert!(of_campaign.contains(again), "{of_campaign}");
+}
+
+#[test]
+fn a_longer_run_with_a_judge_has_the_same_lines() {
+    let responses = record::Responses {
+        judge: "/dev/ttyACM0".into(),
+        answer_line: "line 27 (GPIO27) of gpiochip0, pinctrl-bcm2711".into(),
+        complete: true,
+        ..record::Responses::default()
+    };
+    let kind = SeriesKind::Responses(Box::new(responses));
+    let interrupts = record::Interrupts { source: "gpio:gpiochip0/17".into(), ..record::Interrupts::default() };
+    let of_lines =
+        Series { kind: SeriesKind::Interrupts(Box::new(interrupts)), ..series("rest", 0, 1_000_000, &[(1_000, 1000)]) };
+    let reason = |command: &str, period_ns: u64| {
+        let series = Series { kind: kind.clone(), ..series("rest", 0, period_ns, &[(5_000, 1000)]) };
+        let mut record = record(vec![series, of_lines.clone()]);
+        record.command = command.split(' ').map(str::to_owned).collect();
+        judge(&record, control()).reason
+    };
+    let of_campaign = reason("punctual run lines.toml", 1_000_000);
+    let again = "run `punctual measure interrupt --judge /dev/ttyACM0 --source gpio:gpiochip0/17 --answer gpiochip0/27 \
+                 --period 1ms";
+    assert!(of_campaign.contains(again), "{of_campaign}");
+    let command = "punctual pair far interrupt --source gpio:0/17 --answer 0/27 --judge /dev/ttyACM0 --irq-cpu 1";
+    let coarse = reason(&format!("{command} --period 40ms"), 40_000_000);
+    assert!(coarse.contains(&format!("run `{command} --period 1ms --duration")), "{coarse}");
 }
 
 #[test]
