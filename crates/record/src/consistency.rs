@@ -300,13 +300,32 @@ fn wrong_cycles(thread: &ProcessThread) -> Option<String> {
         .then(|| format!("its longest cycle took {longest_ns} ns, but it counts one of {least_ns} ns"))
 }
 
-/// Contradictions in the counts of a judge: times that it reported for no answer.
-fn wrong_responses(responses: &Responses) -> Option<String> {
-    let timed = responses.exact.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
-    let (answered, late) = (responses.answered, responses.late);
-    (timed > answered || late > answered).then(|| {
-        let [timed, late, answered] = [timed, late, answered].map(grouped);
-        format!("its judge counts {timed} times and {late} late answers, but {answered} answers")
+/// Contradictions in the counts of a judge, and between them and its times.
+fn wrong_responses(series: &Series, responses: &Responses) -> Option<String> {
+    let Responses { questions, answered, late, missed, without_time, complete, .. } = *responses;
+    let exact = &responses.exact;
+    let count = |is_counted: &dyn Fn(u64) -> bool| {
+        let counted = exact.iter().filter(|(ns, _)| is_counted(*ns));
+        counted.fold(0, |sum: u64, (_, count)| sum.saturating_add(*count))
+    };
+    let timed = if exact.is_empty() { series.samples } else { count(&|_| true) };
+    let is_timed = if complete { answered == timed.saturating_add(without_time) } else { answered >= timed };
+    if late > answered || !is_timed || questions != answered.saturating_add(missed) {
+        let [questions, answered, late, missed, timed, without_time] =
+            [questions, answered, late, missed, timed, without_time].map(grouped);
+        return Some(format!(
+            "its judge counts {questions} questions, {answered} answers, {late} of them late, {missed} without an answer, \
+             {timed} times and {without_time} lost ones, which do not fit"
+        ));
+    }
+    let (largest_ns, _) = exact.last()?;
+    if series.max_ns != i64::try_from(*largest_ns).ok() {
+        return Some(format!("its judge measured {largest_ns} ns, which is not its maximum"));
+    }
+    // An answer after exactly a period can be either.
+    let (least, most) = (count(&|ns| ns > series.period_ns), count(&|ns| ns >= series.period_ns));
+    (complete && (late < least || late > most.saturating_add(without_time))).then(|| {
+        format!("its judge counts {} late answers, but {} times of a period or more", grouped(late), grouped(most))
     })
 }
 
@@ -338,12 +357,55 @@ fn wrong_figures(series: &Series) -> Option<String> {
             (xruns > played).then(|| format!("it counts {} xruns in {} periods", grouped(xruns), grouped(played)))
         }
         SeriesKind::Process(thread) => wrong_cycles(thread),
-        SeriesKind::Responses(responses) => wrong_responses(responses),
+        SeriesKind::Responses(responses) => wrong_responses(series, responses),
         SeriesKind::WakeUps
         | SeriesKind::Interrupts(_)
         | SeriesKind::Stream(Stream::Listener(_))
         | SeriesKind::Capture
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each figure of a judge that is changed alone contradicts the others.
+    #[test]
+    fn figures_of_a_judge_fit_each_other() {
+        let whole = Responses {
+            questions: 13,
+            answered: 12,
+            late: 2,
+            missed: 1,
+            without_time: 2,
+            complete: true,
+            exact: vec![(500, 8), (1_000, 1), (1_500, 1)],
+            ..Responses::default()
+        };
+        let series = Series { samples: 10, period_ns: 1_000, max_ns: Some(1_500), ..Series::default() };
+        let wrong = |change: &dyn Fn(&mut Responses)| {
+            let mut responses = whole.clone();
+            change(&mut responses);
+            wrong_responses(&series, &responses)
+        };
+        assert_eq!(wrong(&|_| ()), None);
+        // The lost results and the one after exactly a period can have been late.
+        assert_eq!((wrong(&|of| of.late = 1), wrong(&|of| of.late = 4)), (None, None));
+        let changes: [&dyn Fn(&mut Responses); 9] = [
+            &|of| of.missed = 0,
+            &|of| of.questions = 12,
+            &|of| of.answered = 13,
+            &|of| of.without_time = 0,
+            &|of| of.late = 0,
+            &|of| of.late = 5,
+            &|of| of.late = 13,
+            &|of| of.exact[0].1 = 9,
+            &|of| of.exact.push((9_000, 0)),
+        ];
+        for (index, change) in changes.iter().enumerate() {
+            assert!(wrong(change).is_some(), "{index}");
+        }
     }
 }

@@ -620,6 +620,8 @@ fn a_longer_run_with_a_judge_has_the_same_lines() {
     let responses = record::Responses {
         judge: "/dev/ttyACM0".into(),
         answer_line: "line 27 (GPIO27) of gpiochip0, pinctrl-bcm2711".into(),
+        questions: 1000,
+        answered: 1000,
         complete: true,
         ..record::Responses::default()
     };
@@ -915,6 +917,8 @@ fn with_judge(change: impl Fn(&mut record::Responses)) -> UseVerdict {
         ..record::Responses::default()
     };
     change(&mut responses);
+    responses.answered += responses.without_time;
+    responses.questions = responses.answered + responses.missed;
     let of_judge = Series {
         kind: SeriesKind::Responses(Box::new(responses)),
         ..series("rest", 0, 1_000_000, &[(40_000, ENOUGH)])
@@ -938,7 +942,7 @@ fn an_outside_judge_decides_about_the_whole_way() {
 fn a_question_without_an_answer_is_late() {
     let failed = with_judge(|responses| responses.missed = 1_000_000);
     assert_eq!(failed.outcome, Outcome::Fail);
-    let expected = "1,000,000 of 10,800,000 questions of the judge /dev/ttyACM0 had no answer: a missing one counts as later \
+    let expected = "1,000,000 of 11,800,000 questions of the judge /dev/ttyACM0 had no answer: a missing one counts as later \
                     than any limit";
     assert_eq!(failed.reason, expected);
 }

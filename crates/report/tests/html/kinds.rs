@@ -145,14 +145,15 @@ fn interrupt() -> Record {
 
 /// An interrupt whose thread answers an outside judge.
 fn judged() -> Record {
+    let series = sample::series("load", 1, 20_000.0, 2.0, 15);
     let responses = Responses {
         judge: "/dev/ttyACM0".to_owned(),
         question_line: "line 17 (GPIO17) of gpiochip0, pinctrl-bcm2835".to_owned(),
         answer_line: "line 27 (GPIO27) of gpiochip0, pinctrl-bcm2835".to_owned(),
         resolution_ns: 8,
         random_ns: 125_000,
-        questions: 10_000,
-        answered: 9_998,
+        questions: series.samples + 2,
+        answered: series.samples,
         missed: 2,
         spurious: 1,
         complete: true,
@@ -161,7 +162,7 @@ fn judged() -> Record {
     let of_judge = Series {
         kind: SeriesKind::Responses(Box::new(responses)),
         role: RESPONSE.to_owned(),
-        ..sample::series("load", 1, 20_000.0, 2.0, 15)
+        ..series
     };
     let mut record = interrupt();
     record.series.push(of_judge);
