@@ -1,6 +1,6 @@
 //! Errors in the options of a probe or in a plan.
 
-use analysis::format_unsigned_ns;
+use analysis::{format_exact, format_unsigned_ns};
 use probes::stream::transmit::TransmitMode;
 
 use super::round_trip::CLASSES_MAX;
@@ -208,7 +208,7 @@ pub enum PlanError {
     #[error("a judge asks on a GPIO line: use --source gpio:CHIP/LINE, and leave out --drive")]
     JudgeWithoutLine,
     /// The judge has no such period.
-    #[error("the judge asks every {periods}: choose such a period (got {})", format_unsigned_ns(*.period_ns))]
+    #[error("the judge asks every {periods}: choose such a period (got {})", format_exact(*.period_ns))]
     JudgePeriod {
         /// The requested period, ns.
         period_ns: u64,

@@ -506,7 +506,7 @@ mod tests {
         let error = |judge, period_ns| judged("gpio:0/2", judge, period_ns).unwrap_err().to_string();
         assert_eq!(
             error("/dev/ttyACM0", 40_000),
-            "the judge asks every 50us to 10s, a multiple of 8 ns: choose such a period (got 40 us)"
+            "the judge asks every 50us to 10s, a multiple of 8 ns: choose such a period (got 40us)"
         );
         assert!(error("board", 2_000_000_000).contains("1us to 1s"));
         let pulse = InterruptProbe { source: "pps:pps0".parse().unwrap(), ..InterruptProbe::default() };

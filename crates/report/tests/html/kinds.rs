@@ -159,11 +159,7 @@ fn judged() -> Record {
         complete: true,
         ..Responses::default()
     };
-    let of_judge = Series {
-        kind: SeriesKind::Responses(Box::new(responses)),
-        role: RESPONSE.to_owned(),
-        ..series
-    };
+    let of_judge = Series { kind: SeriesKind::Responses(Box::new(responses)), role: RESPONSE.to_owned(), ..series };
     let mut record = interrupt();
     record.series.push(of_judge);
     record

@@ -145,7 +145,7 @@ fn watchdogs_that_leave_the_isolated_cpus_are_no_fault() {
     put(&root, "sys/devices/system/cpu/isolated", "1-2");
     put(&root, MASK, "0-2");
     let of_both = "watchdogs interrupt CPUs 1-2: soft".to_owned();
-    assert_eq!(judged(), (of_both, away.1.clone(), away.2.clone()));
+    assert_eq!(judged(), (of_both, away.1, away.2));
     put(&root, "sys/devices/system/cpu/isolated", "1");
     put(&root, MASK, "0");
     assert_eq!(judged(), ("no watchdog interrupts CPU 1".to_owned(), String::new(), Vec::new()));
