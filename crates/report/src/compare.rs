@@ -24,20 +24,27 @@ pub(crate) fn origin(against: &Comparison) -> String {
     )
 }
 
-/// The caveats of the other records, one sentence each: one of each kind, because threads and rounds have similar ones.
+/// The caveats of the other records, one sentence each. Those that differ only in numbers, such as of several threads, are one.
 pub(crate) fn caveats(all: &[Caveat]) -> Vec<String> {
-    let mut kinds: Vec<(&Caveat, usize)> = Vec::new();
+    let mut statements: Vec<(String, &Caveat, usize)> = Vec::new();
     for caveat in all {
-        match kinds.iter_mut().find(|(first, _)| first.kind == caveat.kind) {
-            Some((_, more)) => *more += 1,
-            None => kinds.push((caveat, 0)),
+        let statement = without_numbers(&caveat.text);
+        match statements.iter_mut().find(|(known, ..)| *known == statement) {
+            Some((.., more)) => *more += 1,
+            None => statements.push((statement, caveat, 0)),
         }
     }
-    let sentence = |(first, more): (&Caveat, usize)| match more {
+    let sentence = |(_, first, more): (String, &Caveat, usize)| match more {
         0 => format!("{}.", first.text.trim_end_matches('.')),
         more => format!("{} (and {more} more of this kind).", first.text.trim_end_matches('.')),
     };
-    kinds.into_iter().map(sentence).collect()
+    statements.into_iter().map(sentence).collect()
+}
+
+/// The text with `0` instead of each number, also of `1,234`, `0.5` and `0-3`.
+fn without_numbers(text: &str) -> String {
+    let words = text.split(|c: char| c.is_ascii_digit()).filter(|part| !["", ",", ".", "-"].contains(part));
+    words.collect::<Vec<_>>().join("0")
 }
 
 /// Phase, role and CPUs of figures: `rest, CPUs 0-1`, or `idle, base, on one CPU`.
@@ -228,6 +235,26 @@ mod tests {
         assert_eq!(
             [0.0, 0.001_71, 0.0213, 0.871, 1.0, 9.996, 14.33, 99.96, 205.4].map(times),
             ["0.00x", "0.0017x", "0.021x", "0.87x", "1.00x", "10.0x", "14.3x", "100x", "205x"]
+        );
+    }
+
+    #[test]
+    fn only_caveats_that_differ_in_numbers_are_one() {
+        let texts = [
+            "the file does not say its unit; microseconds are assumed",
+            "thread 0: its mean is longer than its period",
+            "thread 12: its mean is longer than its period",
+            "thread 0: 1,234 samples are beyond the last cell, which ends at 0.5 us",
+            "thread 3: 28 samples are beyond the last cell, which ends at 20 us",
+        ];
+        let all = texts.map(|text| Caveat { kind: "units".to_owned(), text: text.to_owned() });
+        assert_eq!(
+            caveats(&all),
+            [
+                "the file does not say its unit; microseconds are assumed.",
+                "thread 0: its mean is longer than its period (and 1 more of this kind).",
+                "thread 0: 1,234 samples are beyond the last cell, which ends at 0.5 us (and 1 more of this kind).",
+            ]
         );
     }
 

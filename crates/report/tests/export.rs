@@ -458,6 +458,18 @@ fn an_imported_record_is_exported_with_its_figures() {
     assert_eq!(figures(&imported(Format::Hlog, &rows))[0].max_ns, None);
 }
 
+/// Each caveat can change the meaning of the figures, so none is left out.
+#[test]
+fn a_markdown_comment_has_all_caveats_of_an_imported_record() {
+    let record = of_cyclictest(
+        "T: 0 (900) P:90 I:1000 C:  10000 Min:   2100 Act:   5000 Avg:  5251 Max:   32464\n\
+         T: 1 (900) P:90 I:1000 C:  10000 Min:   2100 Act:   5000 Avg:  5251 Max:   32464\n",
+    );
+    let comment = text(Format::Markdown, &record);
+    assert!(comment.contains("\n- the file does not say its unit; "), "{comment}");
+    assert!(comment.contains("\n- thread 0: its mean is longer than its period, "), "{comment}");
+}
+
 proptest! {
     #[test]
     fn any_histogram_comes_back_from_an_hlog(cells in prop::collection::vec((0..i64::MAX >> 1, 1..1_u64 << 40), 0..40)) {

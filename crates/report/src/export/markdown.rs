@@ -5,14 +5,14 @@
 use std::{cmp::Reverse, fmt::Write};
 
 use analysis::{Summary, format_duration, format_ns, when};
-use record::{Campaign, Outcome, Record, ScenarioEntry, Series, grouped, visible::one_line};
+use record::{Campaign, IMPORTED, Outcome, Record, ScenarioEntry, Series, grouped, visible::one_line};
 
 use super::case::{self, Case};
 use crate::{
     advice,
     blame::shares,
     campaign::{named, summarize},
-    caveats,
+    caveats, compare,
     remedy::advice_and_command,
     terminal::{self, time},
     words::state_note,
@@ -24,6 +24,7 @@ const SERIES: usize = 5;
 const CAUSES: usize = 3;
 const REMEDIES: usize = 3;
 const CAVEATS: usize = 2;
+const IMPORTED_CAVEATS: usize = 15;
 const SCENARIOS: usize = 30;
 /// The mark of the items of a numbered list.
 const NUMBERED: &str = "1.";
@@ -37,9 +38,13 @@ pub(super) fn record(record: &Record) -> String {
     series(&mut out, record);
     causes(&mut out, record);
     let note = state_note(record);
-    let doubts = caveats::of_run(record);
-    let caveats = [prose(&note)].into_iter().chain(doubts.iter().map(|doubt| prose(&doubt.in_full()))).collect();
-    list(&mut out, "Caveats of these figures", "-", caveats, CAVEATS);
+    // Without uses, causes and remedies, an imported record has room for all its caveats.
+    let (doubts, most) = match record.published {
+        Some(_) => (imported_caveats(record), IMPORTED_CAVEATS),
+        None => (caveats::of_run(record).iter().map(caveats::Doubt::in_full).collect(), CAVEATS),
+    };
+    let caveats = [note.into_owned()].iter().chain(&doubts).map(|text| prose(text)).collect();
+    list(&mut out, "Caveats of these figures", "-", caveats, most);
     let machine = &record.machine;
     let facts = [&machine.hostname, &machine.model, &machine.cpu_model, &machine.kernel];
     let mut facts: Vec<String> = facts.into_iter().flatten().map(|fact| prose(fact)).collect();
@@ -50,6 +55,12 @@ pub(super) fn record(record: &Record) -> String {
     facts.push(format!("{}, {duration}", prose(started_at)));
     let _ = writeln!(out, "\n{}", facts.join(" · "));
     out
+}
+
+/// The caveats of an imported record, except the one of every import, which the answer says.
+fn imported_caveats(record: &Record) -> Vec<String> {
+    let caveats = record.caveats.iter().filter(|caveat| caveat.kind != IMPORTED);
+    compare::caveats(&caveats.cloned().collect::<Vec<_>>())
 }
 
 /// The verdicts that come first in the table of uses.
