@@ -60,8 +60,13 @@ impl Format for Percentiles {
                 title = rest.split([')', '(']).next().unwrap_or_default().trim();
             } else if let Some(rest) = line.strip_prefix("#[Max") {
                 let Some(block) = &mut block else { continue };
-                block.total(number, line)?;
-                let largest = rest.trim_start().strip_prefix('=').and_then(|rest| rest.split(',').next());
+                // Punctual leaves it out if it is not known.
+                if block.is_own && !TOTALS.iter().any(|name| line.contains(name)) && line.ends_with(']') {
+                    block.is_uncounted = true;
+                } else {
+                    block.total(number, line)?;
+                }
+                let largest = rest.trim_start().strip_prefix('=').and_then(|rest| rest.split([',', ']']).next());
                 let largest = largest
                     .and_then(|text| text.trim().parse().ok())
                     .and_then(|value: f64| to_ns(value, block.unit_ns));
@@ -137,6 +142,8 @@ struct Block {
     last: Option<(i64, f64, u64)>,
     /// The number of samples in the line after the rows.
     total: Option<u64>,
+    /// True if that line has a maximum only.
+    is_uncounted: bool,
 }
 
 impl Block {
@@ -146,7 +153,15 @@ impl Block {
         let role = || phase.rsplit_once(" (")?.1.rsplit_once("), ").map(|(role, _)| role.to_owned());
         let role = if is_own { role().unwrap_or_default() } else { String::new() };
         let figures = Figures { probe: record::TIMER.to_owned(), phase, role, ..Figures::default() };
-        Self { figures, cells: Cells::default(), unit_ns: unit.ns() as f64, is_own, last: None, total: None }
+        Self {
+            figures,
+            cells: Cells::default(),
+            unit_ns: unit.ns() as f64,
+            is_own,
+            last: None,
+            total: None,
+            is_uncounted: false,
+        }
     }
 
     /// Takes a row: value, share, and the number of samples up to that value. `None` if it is none, or if a number is below
@@ -177,6 +192,9 @@ impl Block {
         const TOLERANCE: f64 = 1e-4;
         let phase = &self.figures.phase;
         let cut = |text: String| Err(Mistake::new(0, format!("{phase}: {text}; the file is cut")));
+        if self.is_uncounted && self.last.is_none() {
+            return Ok(self.figures);
+        }
         let Some(total) = self.total else {
             return cut("it has no line `#[Max ... Total count ...]` after its rows".to_owned());
         };

@@ -67,6 +67,7 @@ impl Format for Intervals {
         let (mut tags, mut places): (Vec<Tag<'_>>, HashMap<&str, usize>) = Default::default();
         let (mut has_unit, mut beyond, mut without_max) = (false, HashMap::new(), HashSet::new());
         let mut kinds: HashMap<&str, Kind<'_>> = HashMap::new();
+        let mut without_histogram: Vec<(&str, Figures)> = Vec::new();
         let is_exported = text.lines().any(|line| line.starts_with(EXPORTED));
         text.lines().next().filter(|_| is_exported).and_then(|line| title(line, &mut imported));
         let (unit, units) = Unit::of(unit, Unit::Ns);
@@ -83,6 +84,7 @@ impl Format for Intervals {
                 beyond.extend(Beyond::of(comment).filter(|_| is_exported));
                 without_max.extend(comment.strip_suffix(": the maximum is not known"));
                 kinds.extend(Kind::of(comment).filter(|_| is_exported));
+                without_histogram.extend(self::without_histogram(comment).filter(|_| is_exported));
                 self::comment(comment, &mut imported);
             } else if !line.is_empty() && !line.starts_with('"') {
                 if !lines.insert(line) {
@@ -96,10 +98,11 @@ impl Format for Intervals {
                 tags[place].intervals.push(interval);
             }
         }
-        if tags.is_empty() {
+        if tags.is_empty() && without_histogram.is_empty() {
             return Err(Mistake::new(0, "it has no histogram"));
         }
-        if let Some(lacking) = kinds.keys().filter(|name| !places.contains_key(*name)).min() {
+        let is_known = |name: &str| places.contains_key(name) || without_histogram.iter().any(|(id, _)| *id == name);
+        if let Some(lacking) = kinds.keys().filter(|name| !is_known(name)).min() {
             return Err(Mistake::new(0, format!("it has no interval with the tag {lacking}; the file is cut")));
         }
         if !has_unit {
@@ -107,6 +110,7 @@ impl Format for Intervals {
         }
         let probe = if is_exported { std::mem::take(&mut imported.command) } else { String::new() };
         let probe = if probe.is_empty() { record::TIMER.to_owned() } else { probe };
+        let mut all: Vec<(Option<Kind<'_>>, Figures)> = Vec::new();
         for tag in tags {
             let unit_ns = if has_unit { 1 } else { unit.ns() };
             let has_max = !without_max.contains(tag.name.as_str());
@@ -119,7 +123,10 @@ impl Format for Intervals {
             } else {
                 Max::Printed
             };
-            let mut figures = tag.end(&mut imported, unit_ns, beyond, max).map_err(|text| Mistake::new(0, text))?;
+            all.push((kind, tag.end(&mut imported, unit_ns, beyond, max).map_err(|text| Mistake::new(0, text))?));
+        }
+        all.extend(without_histogram.into_iter().map(|(id, figures)| (kinds.get(id).copied(), figures)));
+        for (kind, mut figures) in all {
             if let Some(Kind { role, cpu }) = kind {
                 // The role of a thread that has only that of its probe is empty.
                 figures.role = if role == probe { String::new() } else { role.to_owned() };
@@ -147,6 +154,19 @@ impl Beyond {
         let (samples, place) = rest.split_once(" samples are beyond the last cell of the histogram")?;
         Some((id, Self { samples: samples.parse().ok()?, is_counted: place.ends_with("counted at the maximum") }))
     }
+}
+
+/// The tag and the figures in the comment of punctual `thread-0-timer-unpinned: no histogram; 500 samples; maximum 45000 ns`.
+fn without_histogram(comment: &str) -> Option<(&str, Figures)> {
+    let (id, rest) = comment.split_once(": no histogram")?;
+    let mut figures = Figures { phase: id.to_owned(), ..Figures::default() };
+    for part in rest.split("; ").filter(|part| !part.is_empty()) {
+        match part.strip_suffix(" samples") {
+            Some(samples) => figures.samples = Some(samples.parse().ok()?),
+            None => figures.max_ns = Some(part.strip_prefix("maximum ")?.strip_suffix(" ns")?.parse().ok()?),
+        }
+    }
+    Some((id, figures))
 }
 
 /// Reads the title of an export of punctual, which can be one of an imported file: `#[cyclictest 2.40: timer on board]`. The

@@ -14,6 +14,14 @@ pub fn beyond(record: &Record, series: &Series) -> u64 {
     if has_some { series.samples.saturating_sub(series.raw.total()) } else { 0 }
 }
 
+/// True for imported figures without a histogram, of which another number is known. A histogram without samples would say that
+/// nothing was measured.
+#[must_use]
+pub fn lacks_histogram(record: &Record, series: &Series) -> bool {
+    let is_measured = series.samples > 0 || series.max_ns.or(series.min_ns).is_some() || series.mean_ns.is_some();
+    record.published.is_some() && series.raw.is_empty() && is_measured
+}
+
 /// Writes every bucket of every series as CSV, one per line, with a header line. Of a kind without correction, and of
 /// imported figures, only the raw buckets are written, and one line `beyond` for samples whose values are unknown. Values are in
 /// ns, counts exact.
@@ -47,7 +55,8 @@ pub fn csv(record: &Record) -> String {
 
 /// Writes the percentiles of the corrected histograms in the text format of HdrHistogram plotters (`.hgrm`).
 ///
-/// One block per series, values in us. Columns: value, percentile from 0 to 1, count up to it, 1 / (1 - percentile).
+/// One block per series, values in us. Columns: value, percentile from 0 to 1, count up to it, 1 / (1 - percentile). Imported
+/// figures without a histogram have a block without rows, with their maximum and number of samples if these are known.
 #[must_use]
 pub fn hgrm(record: &Record) -> String {
     let mut out = String::new();
@@ -56,7 +65,14 @@ pub fn hgrm(record: &Record) -> String {
         let is_corrected = series.kind.properties().is_corrected && record.published.is_none();
         let (title, times) = if is_corrected { ("corrected", &series.corrected) } else { ("raw", &series.raw) };
         // A kind without correction has equal histograms, and an imported one may lack its longest samples.
-        let total = times.total() + beyond(record, series);
+        let lacks_histogram = lacks_histogram(record, series);
+        let total = if lacks_histogram { series.samples } else { times.total() + beyond(record, series) };
+        let max = series.max_ns.map(|max_ns| format!("Max = {:.3}", max_ns as f64 / 1e3));
+        let count = (!lacks_histogram || total > 0).then(|| format!("Total count = {total}"));
+        let end: Vec<String> = max.into_iter().chain(count).collect();
+        if end.is_empty() {
+            continue;
+        }
         let place = format!("{} {}", series.phase, series.place());
         let number = seen_places.entry((place.clone(), series.role.clone())).or_insert(0_u32);
         *number += 1;
@@ -76,8 +92,7 @@ pub fn hgrm(record: &Record) -> String {
                 let _ = writeln!(out, "{value_us:12.3} {share:14.12} {seen:10}");
             }
         }
-        let max = series.max_ns.map(|max_ns| format!("Max = {:.3}, ", max_ns as f64 / 1e3)).unwrap_or_default();
-        let _ = writeln!(out, "#[{max}Total count = {total}]\n");
+        let _ = writeln!(out, "#[{}]\n", end.join(", "));
     }
     escape(out)
 }

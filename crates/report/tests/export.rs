@@ -470,6 +470,29 @@ fn a_markdown_comment_has_all_caveats_of_an_imported_record() {
     assert!(comment.contains("\n- thread 0: its mean is longer than its period, "), "{comment}");
 }
 
+/// The summary of `cyclictest -q` has no histogram; one without samples would say that nothing was measured.
+#[test]
+fn figures_without_a_histogram_keep_their_maximum() {
+    let record = of_cyclictest(
+        "T: 0 (10822) P:50 I:2000 C:    500 Min:      9 Act:   13 Avg:   16 Max:      45\n\
+         T: 1 (10823) P:50 I:2500 C:    400 Min:     12 Act:   14 Avg:   23 Max:     870\n",
+    );
+    let mut without_number = record.clone();
+    without_number.published.as_mut().unwrap().figures.iter_mut().for_each(|of| of.samples = None);
+    for record in [record, without_number] {
+        assert_eq!(read_log(&text(Format::Hlog, &record)), [], "no interval");
+        assert!(!text(Format::Hgrm, &record).contains("count = 0"));
+        for format in [Format::Hgrm, Format::Hlog] {
+            let read = imported(format, &record);
+            let of = |record: &Record| {
+                figures(record).iter().map(|of| (of.samples, of.max_ns, of.histogram.clone())).collect::<Vec<_>>()
+            };
+            assert_eq!(of(&read), of(&record), "{format:?}");
+            assert!(read.caveats.iter().all(|caveat| caveat.kind != "empty"), "{format:?}: {:?}", read.caveats);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_histogram_comes_back_from_an_hlog(cells in prop::collection::vec((0..i64::MAX >> 1, 1..1_u64 << 40), 0..40)) {

@@ -8,7 +8,12 @@ use std::{borrow::Cow, fmt::Write as _, io::Write as _};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::ZlibEncoder};
-use record::{Histogram, Record, Series, layout, visible::one_line};
+use record::{
+    Histogram, Record, Series,
+    export::{beyond, lacks_histogram},
+    layout,
+    visible::one_line,
+};
 
 use super::case::{self, series_ids};
 
@@ -28,7 +33,7 @@ fn times<'a>(record: &Record, series: &'a Series) -> &'a Histogram {
 /// The same with the samples beyond the last cell, which all have the maximum: without them, a reader computes too low
 /// percentiles. They are left out if the maximum is not known.
 fn whole_times<'a>(record: &Record, series: &'a Series) -> Cow<'a, Histogram> {
-    let (times, beyond) = (times(record, series), record::export::beyond(record, series));
+    let (times, beyond) = (times(record, series), beyond(record, series));
     let Some(max_ns) = series.max_ns.filter(|_| beyond > 0) else { return Cow::Borrowed(times) };
     let mut whole = times.clone();
     whole.add(max_ns, beyond);
@@ -45,7 +50,7 @@ fn kind(record: &Record, series: &Series) -> String {
     parts.into_iter().flatten().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("-")
 }
 
-/// Writes the histogram of each series.
+/// Writes the histogram of each series. Imported figures without one have a comment with their maximum and number of samples.
 pub(super) fn hlog(record: &Record) -> String {
     let run = case::run(record);
     let mut comments = vec![
@@ -82,7 +87,14 @@ pub(super) fn hlog(record: &Record) -> String {
     for (series, id) in record.series.iter().zip(&ids) {
         let cpu = series.cpu.map_or_else(String::new, |cpu| format!(", CPU {cpu}"));
         let _ = writeln!(out, "#[{id}: thread of {}{cpu}]", one_line(&kind(record, series)));
-        let beyond = record::export::beyond(record, series);
+        if lacks_histogram(record, series) {
+            let samples = Some(series.samples).filter(|&samples| samples > 0);
+            let samples = samples.map(|samples| format!("; {samples} samples")).unwrap_or_default();
+            let max = series.max_ns.map(|max_ns| format!("; maximum {max_ns} ns")).unwrap_or_default();
+            let _ = writeln!(out, "#[{id}: no histogram{samples}{max}]");
+            continue;
+        }
+        let beyond = beyond(record, series);
         if beyond > 0 {
             let place = if series.max_ns.is_some() { "counted at the maximum" } else { "left out" };
             let _ = writeln!(out, "#[{id}: {beyond} samples are beyond the last cell of the histogram, and {place}]");
@@ -92,7 +104,7 @@ pub(super) fn hlog(record: &Record) -> String {
         }
     }
     out.push_str("\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n");
-    for (series, id) in record.series.iter().zip(&ids) {
+    for (series, id) in record.series.iter().zip(&ids).filter(|(series, _)| !lacks_histogram(record, series)) {
         let (start_ns, length_ns) =
             record.phase(&series.phase).map_or((0, 0), |phase| (phase.start_ns, phase.duration_ns));
         let (start, length) = (start_ns as f64 / 1e9, length_ns as f64 / 1e9);
