@@ -458,18 +458,6 @@ fn an_imported_record_is_exported_with_its_figures() {
     assert_eq!(figures(&imported(Format::Hlog, &rows))[0].max_ns, None);
 }
 
-/// Each caveat can change the meaning of the figures, so none is left out.
-#[test]
-fn a_markdown_comment_has_all_caveats_of_an_imported_record() {
-    let record = of_cyclictest(
-        "T: 0 (900) P:90 I:1000 C:  10000 Min:   2100 Act:   5000 Avg:  5251 Max:   32464\n\
-         T: 1 (900) P:90 I:1000 C:  10000 Min:   2100 Act:   5000 Avg:  5251 Max:   32464\n",
-    );
-    let comment = text(Format::Markdown, &record);
-    assert!(comment.contains("\n- the file does not say its unit; "), "{comment}");
-    assert!(comment.contains("\n- thread 0: its mean is longer than its period, "), "{comment}");
-}
-
 /// The summary of `cyclictest -q` has no histogram; one without samples would say that nothing was measured.
 #[test]
 fn figures_without_a_histogram_keep_their_maximum() {
@@ -491,6 +479,28 @@ fn figures_without_a_histogram_keep_their_maximum() {
             assert!(read.caveats.iter().all(|caveat| caveat.kind != "empty"), "{format:?}: {:?}", read.caveats);
         }
     }
+}
+
+/// Each caveat can change the meaning of the figures, so none is left out.
+#[test]
+fn a_markdown_comment_has_all_caveats_of_an_imported_record() {
+    let record = of_cyclictest(
+        "T: 0 (900) P:90 I:1000 C:  10000 Min:   2100 Act:   5000 Avg:  5251 Max:   32464\n\
+         T: 1 (900) P:90 I:1000 C:  10000 Min:   2100 Act:   5000 Avg:  5251 Max:   32464\n",
+    );
+    let comment = text(Format::Markdown, &record);
+    assert!(comment.contains("\n- the file does not say its unit; "), "{comment}");
+    assert!(comment.contains("\n- thread 0: its mean is longer than its period, "), "{comment}");
+}
+
+/// Nobody knows afterwards if the run of another tool went as requested.
+#[test]
+fn junit_does_not_say_that_an_imported_record_is_valid() {
+    let valid = |record: &Record| {
+        let suite = text(Format::JUnit, record);
+        suite.split_once("name=\"valid\" value=\"").unwrap().1.split('"').next().unwrap().to_owned()
+    };
+    assert_eq!([&of_another_tool(), &sample(), &invalid()].map(valid), ["unknown", "true", "false"]);
 }
 
 proptest! {

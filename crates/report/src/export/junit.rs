@@ -101,6 +101,12 @@ fn properties(record: &Record) -> Vec<(String, String)> {
     let machine = &record.machine;
     let fact = |fact: &Option<String>| fact.clone().unwrap_or_default();
     let run = case::run(record);
+    let is_valid = match run.outcome {
+        // Nobody knows this about a run of another tool.
+        _ if record.published.is_some() => "unknown",
+        Some(Outcome::Invalid) => "false",
+        _ => "true",
+    };
     let mut properties = vec![
         ("punctual.version".to_owned(), record.tool.version.clone()),
         ("command".to_owned(), record.command.join(" ")),
@@ -113,7 +119,7 @@ fn properties(record: &Record) -> Vec<(String, String)> {
         ("preemption".to_owned(), fact(&machine.preempt)),
         ("policy".to_owned(), record.scenario.policy.clone()),
         ("verdict".to_owned(), case::name(run.outcome).to_owned()),
-        ("valid".to_owned(), (run.outcome != Some(Outcome::Invalid)).to_string()),
+        ("valid".to_owned(), is_valid.to_owned()),
     ];
     let worst_ns = record.probe_series().filter_map(|series| series.max_ns).max();
     properties.push(("worst_ns".to_owned(), worst_ns.map(|ns| ns.to_string()).unwrap_or_default()));
