@@ -289,16 +289,26 @@ fn hidden(a: &Group, b: &Group, measure: Measure, least_ratio: f64) -> Option<St
     let resolution_ns = a.resolution_ns(measure).max(b.resolution_ns(measure));
     let (a_ns, b_ns) = level(a, measure).zip(level(b, measure)).filter(|_| measure != Measure::Missed)?;
     let difference_ns = (a_ns - b_ns).abs();
-    let resolution = crate::format_ns(crate::rounded_ns((resolution_ns / 100.0).round() * 100.0));
+    // A narrower cell hides no difference that counts.
+    let is_coarse = resolution_ns > WORTH * a_ns.min(b_ns).max(LEAST_NS);
+    let resolution = crate::format_ns(crate::rounded_ns(two_digits(resolution_ns)));
     match () {
         // Values of a histogram are above the ends of cells by at most 0.1 %.
         () if difference_ns > resolution_ns * 1.02 => None,
-        () if difference_ns > 0.0 => Some(format!("the difference is within the resolution of a side, {resolution}")),
-        () if resolution_ns > least_ratio * a_ns.max(LEAST_NS) => {
-            Some(format!("both are in one cell of {resolution}, which is wider than the difference to find"))
+        () if difference_ns > 0.0 && is_coarse => {
+            Some(format!("the difference is within the resolution of a side, {resolution}"))
         }
+        () if resolution_ns > least_ratio * a_ns.max(LEAST_NS) => Some(format!(
+            "both are in one cell of {resolution}, which is wider than the difference to find: measure with a finer resolution"
+        )),
         () => None,
     }
+}
+
+/// The value with two significant digits, as the width of a cell in a histogram is known.
+fn two_digits(value: f64) -> f64 {
+    let unit = 10_f64.powf(value.max(1.0).log10().floor() - 1.0);
+    (value / unit).round() * unit
 }
 
 fn compared(a: &Group, b: &Group, known: &[&Start], same_tools: bool, shift: &mut Shift) -> VersusGroup {
@@ -640,6 +650,31 @@ mod tests {
         assert!(versus(&even, &even, 0.2).a.uneven.is_empty());
     }
 
+    #[test]
+    fn a_cell_hides_only_differences_that_count() {
+        let of = |value_ns: i64, width_ns: i64| {
+            let mut side = rounds("", &[0; 8]);
+            let group = &mut side.groups[0];
+            [2, 1, 0].iter().for_each(|cell| group.histogram.add(value_ns - cell * width_ns, 1));
+            group.rounds.iter_mut().for_each(|round| _ = round.values.insert(Measure::P99, value_ns as f64));
+            side
+        };
+        let why_not = |a_ns: i64, b_ns: i64, width_ns: i64| {
+            let versus = versus(&of(a_ns, width_ns), &of(b_ns, width_ns), 0.2);
+            versus.groups[0].effects[&Measure::P99].why_not.clone()
+        };
+        assert_eq!(why_not(8_060, 8_070, 20), "", "less than 1 %");
+        assert_eq!(why_not(1_900, 2_040, 200), "the difference is within the resolution of a side, 200 ns");
+    }
+
+    #[test]
+    fn a_resolution_is_rounded_to_two_digits() {
+        assert_eq!(
+            [1.0, 22.4, 101.0, 1_010.0, 1_180.0, 10_123.0].map(two_digits),
+            [1.0, 22.0, 100.0, 1_000.0, 1_200.0, 10_000.0]
+        );
+    }
+
     /// Values of 1 us, 2 us and so on are counted as the ends of their cells.
     #[test]
     fn a_difference_of_one_cell_is_not_judged() {
@@ -663,6 +698,7 @@ mod tests {
         // 20 % of 3 us are less than a cell.
         let within = change(2_999, 2_999);
         assert!(within.why_not.starts_with("both are in one cell of 1 us, "), "{}", within.why_not);
+        assert!(within.why_not.ends_with(": measure with a finer resolution"), "{}", within.why_not);
         assert_eq!(within.rounds_needed, None);
         assert_eq!((change(7_999, 7_999).change, change(7_999, 7_999).why_not.as_str()), (Change::NoDifference, ""));
     }
