@@ -174,6 +174,15 @@ fn needed(versus: &Versus, side: &str) -> Option<String> {
         return None;
     }
     let percent = (versus.least_ratio * 100.0).round();
+    let times = || Measure::ALL.into_iter().filter(|&measure| measure != Measure::Missed);
+    let is_judged = |measure: Measure| {
+        let mut effects = versus.groups.iter().filter_map(|group| group.effects.get(&measure));
+        effects.any(|effect| effect.why_not.is_empty())
+    };
+    // The remarks on the groups contain the reasons.
+    if !times().any(is_judged) {
+        return None;
+    }
     let largest = |measure: Measure| {
         let of_groups = || {
             versus
@@ -185,9 +194,8 @@ fn needed(versus: &Versus, side: &str) -> Option<String> {
         let is_known = of_groups().next().is_some() && of_groups().all(|effect| effect.rounds_needed.is_some());
         is_known.then(|| of_groups().filter_map(|effect| effect.rounds_needed).max()).flatten()
     };
-    let times = Measure::ALL.into_iter().filter(|&measure| measure != Measure::Missed);
     let known: Vec<String> =
-        times.filter_map(|measure| Some(format!("{} {}", largest(measure)?, measure.name()))).collect();
+        times().filter_map(|measure| Some(format!("{} {}", largest(measure)?, measure.name()))).collect();
     Some(match known.is_empty() {
         true => {
             format!("These rounds vary so much that more than 200 of each {side} are needed to see {percent} % more.")
@@ -218,6 +226,15 @@ mod tests {
         let none = versus(&[(Measure::P99, known), (Measure::Max, effect(1.0, Change::NoDifference))]);
         assert_eq!(answer(&none).sentence, "6 rounds of A and 6 rounds of B show no difference.");
         assert_eq!(notes(&none), ["Rounds of each side that show 20 % more, if they vary as these did: 22 p99."]);
+    }
+
+    #[test]
+    fn rounds_of_times_that_are_not_judged_are_not_counted() {
+        let vary = effect(1.0, Change::NoDifference);
+        let cell = MeasureEffect { why_not: "both are in one cell".to_owned(), ..vary };
+        assert_eq!(notes(&versus(&[(Measure::P99, cell.clone()), (Measure::Max, cell.clone())])), [""; 0]);
+        let note = &notes(&versus(&[(Measure::P99, cell), (Measure::Max, vary)]))[0];
+        assert!(note.starts_with("These rounds vary so much that more than 200 of each side"), "{note}");
     }
 
     #[test]
