@@ -10,7 +10,7 @@ use std::{
     io::{self, BufRead, Read},
 };
 
-use record::{Caveat, Figures, Histogram, TIMERLAT_IRQ, TIMERLAT_THREAD, grouped};
+use record::{Caveat, Figures, Histogram, TIMERLAT_IRQ, TIMERLAT_THREAD, counted, grouped};
 
 use crate::{
     FIGURES_MAX, Imported, Mistake, Unit, another_run, caveat,
@@ -94,6 +94,11 @@ impl Log {
         }
     }
 
+    /// True for the line that begins the file of a trace. The numbers of a later run can be larger than those before it.
+    fn is_heading(self, line: &[u8]) -> bool {
+        self == Self::Timerlat && line.starts_with(b"# tracer: ")
+    }
+
     /// Reads a log in constant memory.
     ///
     /// # Errors
@@ -118,14 +123,14 @@ impl Log {
                         return Ok(Err(Mistake::new(number, text)));
                     }
                     let thread = threads.entry(at).or_insert_with(Thread::new);
-                    // Cyclictest counts its cycles; a trace can begin again.
-                    if self == Self::Cyclictest && thread.samples > 0 && sample.number <= thread.last {
+                    if thread.samples > 0 && sample.number <= thread.last {
                         return Ok(Err(another_run(number)));
                     }
                     if thread.add(sample, unit_ns).is_none() {
                         return Ok(Err(Mistake::new(number, "its value is out of range")));
                     }
                 }
+                None if self.is_heading(&line) && !threads.is_empty() => return Ok(Err(another_run(number))),
                 None if is_cut && log.fill_buf()?.is_empty() => break,
                 None if self.must_have_sample(&line) => {
                     let text = String::from_utf8_lossy(&line).trim().to_owned();
@@ -176,7 +181,8 @@ impl Log {
             imported.figures.push(thread.figures(figures, unit_ns));
         }
         if lost > 0 {
-            let text = format!("the trace lost {} events, which are in no figure", grouped(lost));
+            let are = if lost == 1 { "is" } else { "are" };
+            let text = format!("the trace lost {}, which {are} in no figure", counted(lost, "event"));
             imported.caveats.push(caveat("overflow", text));
         }
         if is_cut {
@@ -196,11 +202,9 @@ struct Thread {
     sum: f64,
     min: i64,
     max: i64,
-    first: u64,
     last: u64,
-    /// Numbers that the log lacks, and the number of times that the numbers began again.
+    /// Numbers that the log lacks.
     missing: u64,
-    restarts: u64,
 }
 
 impl Thread {
@@ -212,21 +216,15 @@ impl Thread {
             sum: 0.0,
             min: i64::MAX,
             max: i64::MIN,
-            first: 0,
             last: 0,
             missing: 0,
-            restarts: 0,
         }
     }
 
     /// Adds a sample in this unit; `None` if it is out of range.
     fn add(&mut self, sample: Sample, unit_ns: i64) -> Option<()> {
         let value_ns = sample.value.checked_mul(unit_ns)?;
-        if self.samples == 0 {
-            self.first = sample.number;
-        } else if sample.number <= self.last {
-            self.restarts += 1;
-        } else {
+        if self.samples > 0 {
             self.missing += sample.number - self.last - 1;
         }
         self.last = sample.number;
@@ -242,12 +240,8 @@ impl Thread {
 
     /// The caveat about samples that the log lacks.
     fn missing_caveat(&self, who: &str) -> Option<Caveat> {
-        let restarts = match self.restarts {
-            0 => String::new(),
-            times => format!("; its numbers began again {} times", grouped(times)),
-        };
-        (self.missing > 0 || self.restarts > 0).then(|| {
-            let text = format!("{who}: the log lacks {} samples by their numbers{restarts}", grouped(self.missing));
+        (self.missing > 0).then(|| {
+            let text = format!("{who}: the log lacks {} by their numbers", counted(self.missing, "sample"));
             caveat("overflow", text)
         })
     }
@@ -387,10 +381,24 @@ mod tests {
         assert_eq!(
             caveats[1..],
             [
-                "timerlat/irq of CPU 1: the log lacks 1 samples by their numbers",
+                "timerlat/irq of CPU 1: the log lacks 1 sample by their numbers",
                 "the trace lost 42 events, which are in no figure"
             ]
         );
+    }
+
+    #[test]
+    fn a_log_of_several_runs_is_refused() {
+        let of = |first: u64| {
+            let line = |number: u64| format!("<idle>-0 [000] d.h1. 54.0: #{number} context irq timer_latency 932 ns\n");
+            format!("# tracer: timerlat\n#\n{}{}", line(first), line(first + 1))
+        };
+        assert!(read(&of(1)).is_ok());
+        let without_heading = [of(1), of(1).lines().skip(2).map(|line| format!("{line}\n")).collect()].concat();
+        for (text, line) in [(of(1) + &of(1), 5), (of(1) + &of(9), 5), (without_heading, 5)] {
+            let mistake = read(&text).unwrap_err();
+            assert_eq!((mistake.line, &*mistake.text), (line, "another run begins here: split the file into its runs"));
+        }
     }
 
     #[test]
