@@ -322,8 +322,7 @@ pub fn log(path: &Path, unit: Option<Unit>) -> Option<Result<Record, ImportError
 
 fn of_log(path: &Path, log: Log, unit: Option<Unit>, from: impl BufRead) -> Result<Record, ImportError> {
     let read = log.read(from, unit).map_err(|source| ImportError::Read { path: path.to_owned(), source })?;
-    let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format: log.name(), mistake };
-    read.map(|imported| to_record(imported, path)).map_err(invalid)
+    finished(path, log.name(), read)
 }
 
 /// The text of a record, of another document, or of another tool. It can be read only once from a pipe.
@@ -357,8 +356,26 @@ fn imported(path: &Path, text: &str, unit: Option<Unit>) -> Option<Result<Record
         return Some(of_log(path, log, unit, bytes));
     }
     let format = format_of(text)?;
-    let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format: format.name(), mistake };
-    Some(checked(format, text, unit).map(|imported| to_record(imported, path)).map_err(invalid))
+    Some(finished(path, format.name(), checked(format, text, unit)))
+}
+
+/// The record of what a format has read, if this has a figure.
+fn finished(path: &Path, format: &'static str, read: Result<Imported, Mistake>) -> Result<Record, ImportError> {
+    let has_figure = |imported: &Imported| imported.figures.iter().any(|figures| !is_blank(figures));
+    let read = read.and_then(|imported| if has_figure(&imported) { Ok(imported) } else { Err(without_figures()) });
+    let invalid = |mistake| ImportError::Invalid { path: path.to_owned(), format, mistake };
+    read.map(|imported| to_record(imported, path)).map_err(invalid)
+}
+
+/// True for figures without any number of a measurement.
+fn is_blank(of: &Figures) -> bool {
+    let times = [of.min_ns, of.mode_ns, of.p50_ns, of.p99_ns, of.max_ns, of.max_above_ns];
+    let counts = [of.samples, of.missed, of.late, of.jitter_ns, of.max_gap_ns];
+    times.iter().all(Option::is_none) && counts.iter().all(Option::is_none) && of.mean_ns.is_none()
+}
+
+fn without_figures() -> Mistake {
+    Mistake::new(0, "it has no figure; its run may have ended early, or its lines do not end as those of the tool")
 }
 
 /// Reads a text, and makes the checks of all formats.

@@ -11,6 +11,17 @@ use proptest::prelude::*;
 use record::Figures;
 use support::{SAMPLES, figures, kinds, of, sample, text_of};
 
+/// Such a record would look like a result.
+#[test]
+fn a_file_without_a_figure_is_refused() {
+    let without_line_ends = text_of("sockperf-3.7-tcp.txt").replace('\n', "\r");
+    let cut_log = "       0:       0:       7".to_owned();
+    for text in [without_line_ends, cut_log] {
+        let error = of(&text).unwrap_err();
+        assert!(error.contains(": it has no figure; "), "{error}");
+    }
+}
+
 #[test]
 fn a_file_with_several_runs_is_refused() {
     let console = "RTH|----lat min|\nRTS|  0.1|  0.5|  9.9|  0|  0|  00:00:02/00:00:02\n".to_owned();
