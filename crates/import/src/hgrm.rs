@@ -8,6 +8,7 @@ use record::Figures;
 use crate::{
     Ending, Format, Imported, Mistake, Unit, another_run, caveat,
     cells::{Cells, to_ns, whole},
+    exported_by,
 };
 
 /// The format.
@@ -35,6 +36,8 @@ impl Format for Percentiles {
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
         let mut imported = Imported::default();
+        let is_exported = text.lines().any(|line| line.starts_with("# ") && line.ends_with(IN_US));
+        let probe = text.lines().next().filter(|_| is_exported).and_then(|line| exported_by(line, &mut imported));
         let (stated, units) = Unit::of(unit, Unit::Us);
         let (mut title, mut block): (&str, Option<Block>) = ("", None);
         let mut is_of_wrk2 = false;
@@ -99,6 +102,9 @@ impl Format for Percentiles {
                 let parts = [phase(figures).unwrap_or_default(), &figures.role];
                 figures.role = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
             }
+        }
+        if let Some(probe) = probe {
+            imported.figures.iter_mut().for_each(|figures| figures.probe.clone_from(&probe));
         }
         if !has_unit {
             imported.caveats.push(units);

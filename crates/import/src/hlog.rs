@@ -9,10 +9,11 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::read::ZlibDecoder;
-use record::{Figures, Histogram, Machine};
+use record::{Figures, Histogram};
 
 use crate::{
     Ending, Format, Imported, Mistake, NOT_MEASURED, Unit, another_run, caveat, cells::Cells, cells::to_ns, date,
+    exported_by,
 };
 
 /// The format.
@@ -69,7 +70,8 @@ impl Format for Intervals {
         let mut kinds: HashMap<&str, Kind<'_>> = HashMap::new();
         let mut without_histogram: Vec<(&str, Figures)> = Vec::new();
         let is_exported = text.lines().any(|line| line.starts_with(EXPORTED));
-        text.lines().next().filter(|_| is_exported).and_then(|line| title(line, &mut imported));
+        let probe = text.lines().next().filter(|_| is_exported).and_then(|line| exported_by(line, &mut imported));
+        let probe = probe.unwrap_or_else(|| record::TIMER.to_owned());
         let (unit, units) = Unit::of(unit, Unit::Ns);
         let mut titles = (1..).zip(text.lines()).filter(|(_, line)| line.starts_with(VERSION));
         let mut headings = (1..).zip(text.lines()).filter(|(_, line)| line.starts_with(HEADING));
@@ -108,8 +110,6 @@ impl Format for Intervals {
         if !has_unit {
             imported.caveats.push(units);
         }
-        let probe = if is_exported { std::mem::take(&mut imported.command) } else { String::new() };
-        let probe = if probe.is_empty() { record::TIMER.to_owned() } else { probe };
         let mut all: Vec<(Option<Kind<'_>>, Figures)> = Vec::new();
         for tag in tags {
             let unit_ns = if has_unit { 1 } else { unit.ns() };
@@ -167,22 +167,6 @@ fn without_histogram(comment: &str) -> Option<(&str, Figures)> {
         }
     }
     Some((id, figures))
-}
-
-/// Reads the title of an export of punctual, which can be one of an imported file: `#[cyclictest 2.40: timer on board]`. The
-/// probe is stored as the command for a moment.
-fn title(line: &str, imported: &mut Imported) -> Option<()> {
-    let (tool, rest) = line.strip_prefix("#[")?.strip_suffix(']')?.split_once(": ")?;
-    let (probe, host) = rest.split_once(" on ")?;
-    if tool != "unknown tool" {
-        let (tool, version) = tool.rsplit_once(' ').unwrap_or((tool, ""));
-        tool.clone_into(&mut imported.tool);
-        version.clone_into(&mut imported.version);
-    }
-    probe.clone_into(&mut imported.command);
-    let host = Some(host).filter(|host| !["", "unknown"].contains(host));
-    imported.machine = Machine { hostname: host.map(str::to_owned), ..Machine::default() };
-    Some(())
 }
 
 /// Reads a comment of punctual: start, and what its histograms lack.

@@ -104,7 +104,8 @@ impl Format for Results {
             imported.caveats.push(caveat("failed", format!("these results are fail: {}", failed.join(", "))));
         }
         if let Some(case) = of("punctual-run") {
-            imported.tool = OWN.to_owned();
+            OWN.clone_into(&mut imported.tool);
+            measured_by(text, &mut imported);
             imported.caveats.push(caveat("verdict", format!("the result of the run was {}", case.result)));
         }
         if of("punctual-valid").is_some_and(|case| case.result == "fail") {
@@ -114,6 +115,20 @@ impl Format for Results {
             .caveats
             .push(caveat("overflow", "results of LAVA have no number of samples, no histogram, period or policy"));
         Ok(imported)
+    }
+}
+
+/// Reads the comment of punctual about the tool, which a console can prefix with a time: `# measured-by=cyclictest version=2.40
+/// probe=timer host=board`.
+fn measured_by(text: &str, imported: &mut Imported) {
+    let Some(line) = text.lines().find(|line| line.contains("# measured-by=")) else { return };
+    let of = |key: &str| line.split(' ').find_map(|word| word.strip_prefix(key)).unwrap_or_default();
+    of("measured-by=").clone_into(&mut imported.tool);
+    of("version=").clone_into(&mut imported.version);
+    let host = Some(of("host=")).filter(|host| !["", "unknown"].contains(host));
+    imported.machine.hostname = host.map(str::to_owned);
+    if !of("probe=").is_empty() {
+        imported.figures.iter_mut().for_each(|figures| of("probe=").clone_into(&mut figures.probe));
     }
 }
 

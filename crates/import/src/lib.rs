@@ -419,6 +419,21 @@ fn is_own(text: &str) -> bool {
 
 /// The name of this program, as the tool of its exports.
 const OWN: &str = "punctual";
+/// Reads the title of an export of punctual, which can be one of an imported file: `#[cyclictest 2.40: timer on board]`. Returns
+/// the probe; `None` if the line is no title.
+fn exported_by(line: &str, imported: &mut Imported) -> Option<String> {
+    let (tool, rest) = line.strip_prefix("#[")?.strip_suffix(']')?.split_once(": ")?;
+    let (probe, host) = rest.split_once(" on ")?;
+    if tool != "unknown tool" {
+        let (tool, version) = tool.rsplit_once(' ').unwrap_or((tool, ""));
+        tool.clone_into(&mut imported.tool);
+        version.clone_into(&mut imported.version);
+    }
+    let host = Some(host).filter(|host| !["", "unknown"].contains(host));
+    imported.machine = Machine { hostname: host.map(str::to_owned), ..Machine::default() };
+    Some(if probe.is_empty() { record::TIMER.to_owned() } else { probe.to_owned() })
+}
+
 /// The caveat of every imported record.
 const NOT_MEASURED: &str = "another tool measured this, so it cannot be checked that the run went as requested";
 /// The same for an export of punctual: it lacks what a check needs.

@@ -106,7 +106,7 @@ impl Format {
         match self {
             Self::Json => file::to_json(record),
             Self::Csv => export::csv(&with_series).into_bytes(),
-            Self::Hgrm => export::hgrm(&with_series).into_bytes(),
+            Self::Hgrm => format!("#[{}]\n{}", case::title(record), export::hgrm(&with_series)).into_bytes(),
             Self::Hlog => hlog::hlog(&with_series).into_bytes(),
             Self::Html => html::render(record).into_bytes(),
             Self::Markdown => markdown::record(&with_series).into_bytes(),

@@ -503,6 +503,24 @@ fn junit_does_not_say_that_an_imported_record_is_valid() {
     assert_eq!([&of_another_tool(), &sample(), &invalid()].map(valid), ["unknown", "true", "false"]);
 }
 
+/// Figures of cyclictest are none of punctual, and those of punctual none of another tool.
+#[test]
+fn exports_name_the_tool_that_measured() {
+    for record in [of_another_tool(), sample()] {
+        for format in [Format::Hgrm, Format::Hlog, Format::Lava] {
+            let read = imported(format, &record);
+            assert_eq!(read.tool, record.tool, "{format:?}");
+            assert_eq!(read.machine.hostname, record.machine.hostname, "{format:?}");
+        }
+    }
+    let record = of_another_tool();
+    assert!(text(Format::Prometheus, &record).contains(",tool=\"cyclictest\",version=\"2.40\","));
+    assert!(text(Format::JUnit, &record).contains("name=\"tool\" value=\"cyclictest\""));
+    assert!(!text(Format::JUnit, &record).contains("punctual.version"), "2.40 is no version of punctual");
+    assert!(!text(Format::Sarif, &record).contains("2.40"));
+    assert!(text(Format::Latex, &record).starts_with("% cyclictest 2.40: timer on "));
+}
+
 proptest! {
     #[test]
     fn any_histogram_comes_back_from_an_hlog(cells in prop::collection::vec((0..i64::MAX >> 1, 1..1_u64 << 40), 0..40)) {
@@ -774,7 +792,7 @@ proptest! {
             prop_assert_eq!(line.replace("\\\\", "").replace("\\\"", "").matches('"').count() % 2, 0);
             prop_assert!(line.rsplit_once("} ").is_some_and(|(_, value)| value.parse::<f64>().is_ok()), "{}", line);
         }
-        for line in text(Format::Lava, &record).lines() {
+        for line in text(Format::Lava, &record).lines().filter(|line| !line.starts_with("# measured-by=")) {
             let signal = line.strip_prefix("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=").and_then(|rest| rest.strip_suffix('>'));
             let id = signal.unwrap_or(line).split(' ').next().unwrap_or_default();
             prop_assert!(["punctual-", "t0-", "t1-"].iter().any(|begin| id.starts_with(begin)), "{}", id);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use analysis::{on_short_ladder, outcome};
-use record::{Obstacle, Outcome, Record, ScenarioEntry, Series, UseVerdict};
+use record::{Obstacle, Outcome, Record, ScenarioEntry, Series, UseVerdict, visible::one_line};
 
 use crate::{
     compare::not_ours,
@@ -152,6 +152,11 @@ pub(super) fn host(record: &Record) -> &str {
 pub(super) fn tool(record: &Record) -> String {
     let name = if record.tool.name.is_empty() { "unknown tool" } else { &record.tool.name };
     format!("{name} {}", record.tool.version).trim_end().to_owned()
+}
+
+/// The run in one line: `cyclictest 2.40: timer on board`.
+pub(super) fn title(record: &Record) -> String {
+    one_line(&format!("{}: {} on {}", tool(record), record.scenario.probe, host(record)))
 }
 
 /// Wall-clock time of all phases, ns; `None` if unknown. Those of another tool are its threads, which run at the same time.

@@ -54,7 +54,7 @@ fn kind(record: &Record, series: &Series) -> String {
 pub(super) fn hlog(record: &Record) -> String {
     let run = case::run(record);
     let mut comments = vec![
-        format!("{}: {} on {}", case::tool(record), record.scenario.probe, case::host(record)),
+        case::title(record),
         format!("Verdict: {}: {}", case::name(run.outcome), run.reason),
         match record.published {
             Some(_) => "Unit of the values: ns",

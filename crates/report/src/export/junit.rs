@@ -107,8 +107,11 @@ fn properties(record: &Record) -> Vec<(String, String)> {
         Some(Outcome::Invalid) => "false",
         _ => "true",
     };
+    // That of another tool is no version of punctual.
+    let version = if record.published.is_some() { "tool.version" } else { "punctual.version" }.to_owned();
     let mut properties = vec![
-        ("punctual.version".to_owned(), record.tool.version.clone()),
+        (version, record.tool.version.clone()),
+        ("tool".to_owned(), record.tool.name.clone()),
         ("command".to_owned(), record.command.join(" ")),
         ("host".to_owned(), fact(&machine.hostname)),
         ("machine".to_owned(), fact(&machine.model)),

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use record::{Outcome, Record, Series, SeriesKind};
+use record::{Outcome, Record, Series, SeriesKind, Tool};
 
 use super::case::{self, Case, cases, identifier, series_ids};
 
@@ -55,7 +55,14 @@ pub(super) fn lava(record: &Record) -> String {
         let measured = measurement.map_or_else(String::new, |us| format!(" {us:.3} us"));
         let _ = writeln!(out, "{id} {word}{measured}");
     }
-    out
+    out + &measured_by(record)
+}
+
+/// A comment with the tool that measured, the probe and the host. No word of it can be read as a result.
+fn measured_by(record: &Record) -> String {
+    let Tool { name, version, .. } = &record.tool;
+    let [name, version, probe, host] = [name, version, &*record.scenario.probe, case::host(record)].map(identifier);
+    format!("# measured-by={name} version={version} probe={probe} host={host}\n")
 }
 
 /// The times of the measuring threads, under the names that the test-definitions of Linaro and `KernelCI` give those of

@@ -40,6 +40,7 @@ fn of_run(metrics: &mut Metrics, record: &Record) {
     let info = [
         labels(),
         vec![
+            ("tool", record.tool.name.clone()),
             ("version", record.tool.version.clone()),
             ("model", fact(&machine.model)),
             ("cpu_model", fact(&machine.cpu_model)),
@@ -51,7 +52,7 @@ fn of_run(metrics: &mut Metrics, record: &Record) {
     metrics.gauge(
         "punctual_info",
         "",
-        "The machine and the version of punctual; always 1.",
+        "The machine, and the tool that measured with its version; always 1.",
         vec![(info, "1".to_owned())],
     );
     let started: Vec<Sample> =

@@ -32,7 +32,9 @@ pub(super) fn record(record: &Record) -> String {
     let far = record.far.iter().flat_map(|far| far.findings.iter().map(|finding| (far.host.as_str(), finding)));
     let all: Vec<(&str, &Finding)> =
         record.findings.iter().map(|finding| (case::host(record), finding)).chain(far).collect();
-    document(&record.tool.version, &all, &invocation, &properties)
+    // That of another tool is no version of punctual.
+    let version = if record.published.is_some() { env!("CARGO_PKG_VERSION") } else { &record.tool.version };
+    document(version, &all, &invocation, &properties)
 }
 
 /// Writes the findings about a machine.

@@ -9,7 +9,10 @@ use record::{
     visible::one_line,
 };
 
-use super::markdown::{cell, prose};
+use super::{
+    case,
+    markdown::{cell, prose},
+};
 use crate::versus::{
     AcrossTable, HEADINGS, across, across_notes, answer, answers, name_across, names, notes, remarks, rows, side,
 };
@@ -100,7 +103,7 @@ pub(super) fn latex_of_record(record: &Record) -> String {
     };
     let mut side = Records::default();
     side.add(name.clone(), record);
-    across_latex(&versus::overlay(&[(name, side)]))
+    format!("% {}\n{}", case::title(record), across_latex(&versus::overlay(&[(name, side)])))
 }
 
 /// A table whose first and last columns are words.
