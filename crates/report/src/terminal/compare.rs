@@ -1,7 +1,7 @@
 //! Comparison of the run with other records, figure by figure.
 
 use analysis::{NOT_AS_REQUESTED, is_response};
-use record::{ComparedPair, Comparison, Figures, INTERRUPT, Record};
+use record::{ComparedPair, Comparison, Figures, INTERRUPT, Record, counted};
 
 use super::cell;
 use super::page::Page;
@@ -40,10 +40,16 @@ fn worst(against: &Comparison, figure: &str, ratio: impl Fn(&ComparedPair) -> Op
         note if pair.ours.probe == INTERRUPT && !note.is_empty() => format!("; theirs is {note}"),
         _ => String::new(),
     };
+    // That of the run is the reason why it is not judged.
+    let doubts = against.caveats.iter().filter(|caveat| caveat.kind != NOT_AS_REQUESTED && against.source.is_empty());
+    let doubts = match caveats(&doubts.cloned().collect::<Vec<_>>()).len() as u64 {
+        0 => String::new(),
+        number => format!("; {}: --full", counted(number, "caveat")),
+    };
     let (group, other) = (name(&pair.ours), &against.name);
     let run = against.caveats.iter().find(|caveat| caveat.kind == NOT_AS_REQUESTED);
     let why = run.map_or("one run is not judged", |caveat| &caveat.text);
-    Some(format!("{other} ({group}): {what} {theirs}, here {ours} ({ratio}; {why}){note}"))
+    Some(format!("{other} ({group}): {what} {theirs}, here {ours} ({ratio}; {why}{doubts}){note}"))
 }
 
 /// The name of the largest time of a group.
@@ -76,7 +82,7 @@ fn comparison(page: &mut Page, against: &Comparison) {
 
 #[cfg(test)]
 mod tests {
-    use record::Ratios;
+    use record::{Caveat, Ratios};
 
     use super::*;
 
@@ -104,5 +110,18 @@ mod tests {
         let whole = pair(record::RESPONSE, "", 60_000, 2.0);
         let expected = format!("board (at rest, response): longest response 30 us, here 60 us (2.00x; {why})");
         assert_eq!(text(vec![way, whole]), expected);
+    }
+
+    #[test]
+    fn the_short_answer_counts_the_caveats_of_an_imported_file() {
+        let caveat = |kind: &str, text: &str| Caveat { kind: kind.to_owned(), text: text.to_owned() };
+        let figures = Figures { max_ns: Some(2_000), ..Figures::default() };
+        let ratios = Ratios { max: Some(1.0), ..Ratios::default() };
+        let pairs = vec![ComparedPair { ours: figures.clone(), theirs: figures, ratios, differs: Vec::new() }];
+        let caveats =
+            vec![caveat("units", "microseconds are assumed"), caveat("units", "thread 0: its mean is too long")];
+        let against = Comparison { name: "n.txt".to_owned(), pairs, caveats, ..Comparison::default() };
+        let text = worst(&against, "max", |pair| pair.ratios.max).unwrap();
+        assert!(text.ends_with("; 2 caveats: --full)"), "{text}");
     }
 }
