@@ -2,7 +2,9 @@
 //! both read an argument alike.
 
 use crate::{
-    CpuList, Root, cpus, interrupts,
+    CpuList, Root,
+    cpulist::MAX_CPU,
+    cpus, interrupts,
     kernel::{Config, Isolation, has_nohz_full, version},
 };
 
@@ -84,59 +86,90 @@ fn is_replaced(word: &str, added: &[&str]) -> bool {
     !is_repeatable(name(word)) && added.iter().any(|new| is_same(name(new), name(word)))
 }
 
-/// The CPUs of a list in an argument, after optional flags: `managed_irq,domain,2-3`. `N` is the last CPU, and `all` means
-/// all. `None` if the kernel cannot read it.
+/// The CPUs of a list in an argument, read like the kernel: commas and blanks separate regions, also several of them, `N` is
+/// the last CPU, `all` means all, and `0-7:2/4` the first two of every four (`bitmap_parselist` in lib/bitmap-str.c). `None`
+/// if the kernel cannot read it, or if it names no CPU.
 pub(crate) fn cpus_of(root: &Root, value: &str) -> Option<CpuList> {
-    let words: Vec<&str> = value.split(',').filter(|word| !FLAGS.contains(word)).collect();
-    let mut text = words.join(",");
-    if text.contains("all") || text.contains('N') {
-        let last = cpus::possible_cpus(root).last().or(cpus::online_cpus(root).last())?;
-        text = text.replace("all", &format!("0-{last}")).replace('N', &last.to_string());
+    let last = || cpus::possible_cpus(root).last().or(cpus::online_cpus(root).last());
+    let number = |text: &str| match text {
+        "N" => last(),
+        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
+        _ => None,
+    };
+    let mut cpus = CpuList::new();
+    for region in value.split(|c: char| c == ',' || c.is_ascii_whitespace()).filter(|region| !region.is_empty()) {
+        let (range, pattern) = region.split_once(':').map_or((region, None), |(range, rest)| (range, Some(rest)));
+        let (low, high) = match range.split_once('-') {
+            _ if range.eq_ignore_ascii_case("all") => (0, last()?),
+            Some((low, high)) => (number(low)?, number(high)?),
+            None if pattern.is_none() => (number(range)?, number(range)?),
+            None => return None,
+        };
+        let (used, group) = match pattern {
+            Some(pattern) => pattern.split_once('/').and_then(|(used, group)| Some((number(used)?, number(group)?)))?,
+            None => (1, 1),
+        };
+        if low > high || high > MAX_CPU || group == 0 || used > group {
+            return None;
+        }
+        cpus = cpus.union(&(low..=high).filter(|cpu| (cpu - low) % group < used).collect());
     }
-    let cpus: CpuList = text.parse().ok()?;
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// The flags of an `isolcpus` that the kernel does not know. It skips them since 5.8, and ignores the whole argument before
-/// (`housekeeping_isolcpus_setup` in kernel/sched/isolation.c).
-pub(crate) fn unknown_flags(value: &str) -> Vec<&str> {
-    let is_flag = |word: &&str| {
+/// The words before the list of `isolcpus`, each of which ends with a comma, and the list (`housekeeping_isolcpus_setup` in
+/// kernel/sched/isolation.c).
+fn flags_and_list(value: &str) -> (Vec<&str>, &str) {
+    let is_flag = |word: &str| {
         let begins_as_flag = word.starts_with(|c: char| c.is_ascii_alphabetic());
-        begins_as_flag && word.chars().all(|c| c.is_ascii_alphabetic() || c == '_') && !matches!(*word, "all" | "N")
+        begins_as_flag && word.chars().all(|c| c.is_ascii_alphabetic() || c == '_') && !matches!(word, "all" | "N")
     };
-    value.split(',').take_while(is_flag).filter(|word| !FLAGS.contains(word)).collect()
+    let (mut flags, mut list) = (Vec::new(), value);
+    while let Some((flag, rest)) = list.split_once(',').filter(|(word, _)| is_flag(word)) {
+        flags.push(flag);
+        list = rest;
+    }
+    (flags, list)
 }
 
-/// The CPUs of `isolcpus`, without the flags that the kernel skips; `None` if it cannot read it.
+/// True if an `isolcpus` has a flag.
+pub(crate) fn has_flag(value: &str, flag: &str) -> bool {
+    flags_and_list(value).0.contains(&flag)
+}
+
+/// The flags of an `isolcpus` that the kernel does not know. It skips them since 5.8, and ignores the whole argument before.
+pub(crate) fn unknown_flags(value: &str) -> Vec<&str> {
+    let (mut flags, _) = flags_and_list(value);
+    flags.retain(|flag| !FLAGS.contains(flag));
+    flags
+}
+
+/// The CPUs of `isolcpus`, without its flags; `None` if the kernel cannot read it.
 pub(crate) fn isolated_cpus_of(root: &Root, value: &str) -> Option<CpuList> {
     const SKIPS: (u32, u32) = (5, 8);
-    let unknown = unknown_flags(value);
     let skips = || root.parsed("proc/sys/kernel/osrelease", version).is_ok_and(|release| release >= SKIPS);
-    if unknown.is_empty() || !skips() {
-        return cpus_of(root, value);
-    }
-    let known: Vec<&str> = value.split(',').filter(|word| !unknown.contains(word)).collect();
-    cpus_of(root, &known.join(","))
+    let is_ignored = !unknown_flags(value).is_empty() && !skips();
+    if is_ignored { None } else { cpus_of(root, flags_and_list(value).1) }
 }
 
 /// The value of `isolcpus`, if it isolates CPUs from the scheduler: `nohz,2-3` and `managed_irq,2-3` do not.
 pub(crate) fn isolcpus(cmdline: &str) -> Option<&str> {
     let isolates = |value: &&str| {
-        let mut flags = value.split(',').filter(|word| FLAGS.contains(word)).peekable();
-        flags.peek().is_none() || flags.any(|flag| flag == "domain")
+        let is_known = |flag: &&str| FLAGS.contains(flag);
+        has_flag(value, "domain") || !flags_and_list(value).0.iter().any(is_known)
     };
     value(cmdline, "isolcpus").filter(isolates)
 }
 
 /// True if the line has the flag that keeps the interrupts of queues, which their drivers manage, off isolated CPUs.
 pub(crate) fn keeps_queues_away(line: &str) -> bool {
-    value(line, "isolcpus").is_some_and(|value| value.split(',').any(|word| word == "managed_irq"))
+    value(line, "isolcpus").is_some_and(|value| has_flag(value, "managed_irq"))
 }
 
 /// The CPUs without a tick that a line asks for: those of `nohz_full`, and of `isolcpus` with the flag `nohz`. A kernel built
 /// without CONFIG_NO_HZ_FULL ignores both.
 fn tickless(root: &Root, cmdline: &str) -> CpuList {
-    let by_flag = value(cmdline, "isolcpus").filter(|value| value.split(',').any(|word| word == "nohz"));
+    let by_flag = value(cmdline, "isolcpus").filter(|value| has_flag(value, "nohz"));
     let own = value(cmdline, "nohz_full").and_then(|value| cpus_of(root, value)).unwrap_or_default();
     own.union(&by_flag.and_then(|value| isolated_cpus_of(root, value)).unwrap_or_default())
 }
@@ -228,6 +261,41 @@ mod tests {
         assert_eq!(value(line, "nohz_full"), Some("1"));
         assert_eq!(value("a=\"b c\" quiet", "a"), Some("b c"));
         assert_eq!((value("quiet", "quiet"), value("quiet", "splash")), (Some(""), None));
+    }
+
+    /// The cases were tried in a cpuset, whose file has the same parser.
+    #[test]
+    fn lists_are_read_like_the_kernel_reads_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        std::fs::create_dir_all(root.path("sys/devices/system/cpu")).unwrap();
+        std::fs::write(root.path("sys/devices/system/cpu/possible"), "0-7").unwrap();
+        std::fs::write(root.path("sys/devices/system/cpu/online"), "0-7").unwrap();
+        let of = |value: &str| cpus_of(&root, value).map(|cpus| cpus.to_string());
+        for (value, cpus) in [
+            ("3,", "3"),
+            (",3", "3"),
+            ("0-1,,3", "0-1,3"),
+            ("1 2, 3", "1-3"),
+            ("6-N", "6-7"),
+            ("N", "7"),
+            ("all", "0-7"),
+            ("ALL:1/4", "0,4"),
+            ("0-7:2/4", "0-1,4-5"),
+            ("0-1:0/2,5", "5"),
+        ] {
+            assert_eq!(of(value).as_deref(), Some(cpus), "{value}");
+        }
+        for value in
+            ["", ",", "2-", "-2", "+2", "3-1", "0-7:2", "0-7:3/2", "0-7:1/0", "2:1/1", "0x3", "a", "domain,3", "9999"]
+        {
+            assert_eq!(of(value), None, "{value}");
+        }
+        let isolated = |value: &str| isolated_cpus_of(&root, value).map(|cpus| cpus.to_string());
+        assert_eq!(isolated("managed_irq,domain,,2-3,").as_deref(), Some("2-3"));
+        assert_eq!([isolated("domain"), isolated(",domain,3"), isolated("3,domain")], [None, None, None]);
+        assert_eq!(isolcpus("isolcpus=domain,3,"), Some("domain,3,"));
+        assert_eq!(isolcpus("isolcpus=nohz,3"), None);
     }
 
     #[test]

@@ -133,18 +133,25 @@ fn isolation_effect(context: &CheckContext) -> Finding {
         return unknown(ID, "CPUs not readable", context.evidence(&format!("{CPU}/online")));
     }
     let isolcpus = context.machine.cmdline.as_deref().and_then(boot_arguments::isolcpus);
-    let asked = [("isolcpus", isolcpus, "isolated"), ("nohz_full", context.boot_argument("nohz_full"), "nohz_full")];
-    let mut words = Vec::new();
-    for (argument, value, file) in
-        asked.into_iter().filter_map(|(argument, value, file)| Some((argument, value?, file)))
+    // The flag `nohz` has the effect of `nohz_full`. That of `managed_irq` cannot be seen.
+    let has_nohz = |value: &&str| boot_arguments::has_flag(value, "nohz");
+    let asked = [
+        (isolcpus, "isolcpus", "isolated"),
+        (context.boot_argument("isolcpus").filter(has_nohz), "isolcpus", "nohz_full"),
+        (context.boot_argument("nohz_full"), "nohz_full", "nohz_full"),
+    ];
+    let mut words: Vec<String> = Vec::new();
+    for (value, argument, file) in
+        asked.into_iter().filter_map(|(value, argument, file)| Some((value?, argument, file)))
     {
-        let written = format!("/{CMDLINE} = {argument}={value}");
+        let word = format!("{argument}={value}");
+        let written = format!("/{CMDLINE} = {word}");
         let read = match argument {
             "isolcpus" => boot_arguments::isolated_cpus_of(context.root, value),
             _ => boot_arguments::cpus_of(context.root, value),
         };
         let Some(cpus) = read else {
-            return warn(ID, format!("the kernel ignores {argument}={value}"), written).because(WHY, REMEDY);
+            return warn(ID, format!("the kernel ignores {word}"), written).because(WHY, REMEDY);
         };
         let path = format!("{CPU}/{file}");
         let read = format!("{written}, {}", context.evidence(&path));
@@ -154,14 +161,15 @@ fn isolation_effect(context: &CheckContext) -> Finding {
             Err(why) => return unknown(ID, format!("effect of {argument} not readable"), without(&path, why)),
         };
         // The tick of the CPU that the kernel boots on never stops: it keeps the time.
-        let is_tickless_in_effect = argument == "nohz_full" && !in_effect.is_empty();
+        let is_tickless_in_effect = file == "nohz_full" && !in_effect.is_empty();
         let missing = match is_tickless_in_effect {
             true => cpus.difference(&in_effect).difference(&CpuList::from_iter([0])),
             false => cpus.difference(&in_effect),
         };
         if !missing.is_empty() {
-            let title = format!("{argument}={value} has no effect on {}", missing.in_words());
-            return warn(ID, title, read).because(WHY, REMEDY);
+            let flag = if argument == file || file == "isolated" { "" } else { "the flag nohz of " };
+            return warn(ID, format!("{flag}{word} has no effect on {}", missing.in_words()), read)
+                .because(WHY, REMEDY);
         }
         if let ("isolcpus", [flag, ..]) = (argument, &*boot_arguments::unknown_flags(value)) {
             return warn(ID, format!("the kernel skips the flag {flag} of isolcpus, which it does not know"), read)
@@ -171,7 +179,9 @@ fn isolation_effect(context: &CheckContext) -> Finding {
                 )
                 .permanent();
         }
-        words.push(format!("{argument}={value}"));
+        if !words.contains(&word) {
+            words.push(word);
+        }
     }
     if words.is_empty() {
         if let Some(value) = context.boot_argument("isolcpus") {
@@ -408,9 +418,10 @@ mod tests {
         let context = CheckContext::new(&root, &machine, None, None);
         let list = |text: &str| Some(text.parse::<CpuList>().unwrap());
         let of = |value| boot_arguments::cpus_of(&root, value);
-        assert_eq!(of(context.boot_argument("isolcpus").unwrap()), list("2-3"));
+        let isolated = |value| boot_arguments::isolated_cpus_of(&root, value);
+        assert_eq!(isolated(context.boot_argument("isolcpus").unwrap()), list("2-3"));
         assert_eq!((context.boot_argument("nohz-full"), context.boot_argument("nohz")), (Some("1"), None));
-        assert_eq!([of("1,3"), of("all"), of("nohz,1")], [list("1,3"), list("0-3"), list("1")]);
+        assert_eq!([of("1,3"), of("all"), isolated("nohz,1")], [list("1,3"), list("0-3"), list("1")]);
         assert_eq!([of("domain"), of(""), of("2-")], [None, None, None]);
     }
 

@@ -51,6 +51,34 @@ fn no_tick_is_not_sure_if_the_tsc_can_be_unstable() {
     assert_eq!(judged("arch_sys_counter", "arch_sys_counter"), FindingState::Ok);
 }
 
+/// The kernel skips empty regions of a list, and each flag of `isolcpus` has an effect of its own.
+#[test]
+fn each_flag_of_isolcpus_must_be_in_effect() {
+    let judged = |cmdline: &str, isolated: &str, tickless: &str| {
+        let (_folder, root) = machine(&[
+            (&format!("{CPU}/isolated"), isolated),
+            (&format!("{CPU}/nohz_full"), tickless),
+            ("proc/sys/kernel/osrelease", "6.12.0"),
+            ("proc/cmdline", cmdline),
+        ]);
+        let found = finding(&root, "cpu.isolation_effect");
+        (found.state, found.title)
+    };
+    for list in ["1,", ",1", "1,,1"] {
+        let cmdline = format!("isolcpus={list} nohz_full={list} rcu_nocbs={list}");
+        assert_eq!(judged(&cmdline, "1", "1").0, FindingState::Ok, "{list}");
+    }
+    let both = "isolcpus=nohz,domain,1";
+    assert_eq!(judged(both, "1", "1").0, FindingState::Ok);
+    for tickless in ["(null)", "\n"] {
+        let title = format!("the flag nohz of {both} has no effect on CPU 1");
+        assert_eq!(judged(both, "1", tickless), (FindingState::Warn, title));
+    }
+    assert_eq!(judged("isolcpus=nohz,1", "\n", "1").0, FindingState::Ok, "it asks for nothing else");
+    assert_eq!(judged("isolcpus=nohz,1", "\n", "\n").0, FindingState::Warn);
+    assert_eq!(judged("isolcpus=managed_irq,1", "\n", "\n").0, FindingState::NotApplicable);
+}
+
 #[test]
 fn kernels_that_show_no_isolated_cpus_leave_the_effect_unknown() {
     let judged = |release: &str| {
