@@ -35,26 +35,11 @@ pub struct Boot {
 pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     let others = boot_arguments::others_at_boot(root, cpus)?;
     let cmdline = root.read("proc/cmdline").unwrap_or_default();
-    let mut arguments = boot_arguments::missing_isolation(root, &cmdline, cpus, &others);
-    // The next boot would replace what the running kernel has.
-    for line in lines(root) {
-        let of_line = boot_arguments::missing_isolation(root, &line, cpus, &others).into_iter();
-        let is_new = |word: &str| !arguments.iter().any(|own| boot_arguments::name(own) == boot_arguments::name(word));
-        let is_other = |word: &String| !boot_arguments::replaced(&line, &[word]).is_empty() && is_new(word);
-        let other: Vec<String> = of_line.filter(is_other).collect();
-        arguments.extend(other);
-    }
+    let arguments = arguments_to_add(root, &cmdline, cpus, &others);
     if arguments.is_empty() {
         return None;
     }
     let isolation = Isolation::read(root);
-    // The two lists must be equal, but the present one of `isolcpus` is not kept if a line of a boot loader has another.
-    if isolation.has_one_list && arguments.iter().any(|word| boot_arguments::name(word) == "isolcpus") {
-        let own = isolation.arguments(cpus);
-        let own = own.split(' ').find(|word| boot_arguments::name(word) == "nohz_full");
-        let lists = arguments.iter_mut().filter(|word| boot_arguments::name(word) == "nohz_full");
-        lists.zip(own).for_each(|(word, own)| own.clone_into(word));
-    }
     let mut boot = steps_for(root, arguments.join(" "));
     let mut notes = Vec::new();
     let lacking = isolation.lacking();
@@ -73,27 +58,119 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
     Some(boot)
 }
 
-/// The lines of arguments in the files of boot loaders. Those of a container are not the ones of its host.
-fn lines(root: &Root) -> Vec<String> {
+/// The arguments that keep other work off these CPUs and that the running kernel lacks, or that its next boot would lack.
+///
+/// The files of a boot loader can differ from `cmdline`, the arguments of the running kernel: another entry was booted, or
+/// arguments were typed for one boot. Without any difference that shows in a value, nothing is added to what is in effect.
+pub(crate) fn arguments_to_add(root: &Root, cmdline: &str, cpus: &CpuList, others: &CpuList) -> Vec<String> {
+    let missing = |line: &str| boot_arguments::missing_isolation(root, line, cpus, others);
+    let is_new = |word: &str, all: &[String]| {
+        !all.iter().any(|own| boot_arguments::is_same(boot_arguments::name(own), boot_arguments::name(word)))
+    };
+    let mut arguments = missing(cmdline);
+    // The next boot would replace what the running kernel has.
+    for line in lines(root) {
+        let is_other = |word: &String| !boot_arguments::replaced(&line, &[word]).is_empty() && is_new(word, &arguments);
+        let other: Vec<String> = missing(&line).into_iter().filter(is_other).collect();
+        arguments.extend(other);
+    }
+    if arguments.is_empty() {
+        return arguments;
+    }
+    let isolation = Isolation::read(root);
+    // The two lists must be equal, but the present one of `isolcpus` is not kept if a line of a boot loader has another.
+    if isolation.has_one_list && arguments.iter().any(|word| boot_arguments::name(word) == "isolcpus") {
+        let own = isolation.arguments(cpus);
+        let own = own.split(' ').find(|word| boot_arguments::name(word) == "nohz_full");
+        let lists = arguments.iter_mut().filter(|word| boot_arguments::name(word) == "nohz_full");
+        lists.zip(own).for_each(|(word, own)| own.clone_into(word));
+    }
+    // The changed line must also have what only the running kernel has.
+    for line in boots(root, &arguments) {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let lacking = missing(&boot_arguments::with(&line, &words)).into_iter().filter(|word| is_new(word, &arguments));
+        let running = |word: String| match boot_arguments::replaced(cmdline, &[&word]).last() {
+            Some(running) => (*running).to_owned(),
+            None => word,
+        };
+        let lacking: Vec<String> = lacking.map(running).collect();
+        arguments.extend(lacking);
+    }
+    arguments
+}
+
+/// The files with arguments that the boot loader of this machine reads. Those of a container are not the ones of its host.
+fn files_of_loader(root: &Root) -> Vec<String> {
     if virt::is_container(root) {
         return Vec::new();
     }
-    let lines = RefCell::new(Vec::new());
     // The firmware of a Raspberry Pi reads one of the files, which can have another name.
     let of_pi = if firmware::is_pi(root) { pi_command_line(root) } else { None };
-    if let Some(path) = &of_pi {
-        lines.borrow_mut().push(first_line(root, path));
-    }
     let traces = Traces::read(root);
-    let is_unused = |path: &String| of_pi.is_some() && ONE_LINE.contains(&&**path) && path.starts_with("boot/");
     let is_of_other = |path: &String| readers(path).is_some_and(|readers| !readers.iter().any(|it| traces.allow(*it)));
-    for path in boot_files(root).into_iter().filter(|path| !is_unused(path) && !is_of_other(path)) {
-        known_boot_lines(&path, &root.read(&path).unwrap_or_default(), |line| {
-            lines.borrow_mut().push(line.to_owned());
-            String::new()
-        });
+    let is_unused = |path: &String| match &of_pi {
+        Some(own) => ONE_LINE.contains(&&**path) && path.starts_with("boot/") || path == own,
+        None => false,
+    };
+    let parts = if has_parts(root, &traces) { list_of(root, PARTS) } else { Vec::new() };
+    let others = boot_files(root).into_iter().chain(parts).filter(|path| !is_unused(path) && !is_of_other(path));
+    of_pi.iter().cloned().chain(others).collect()
+}
+
+/// The lines of arguments in such a file.
+fn lines_of(root: &Root, path: &str) -> Vec<String> {
+    if !is_boot_file(path) {
+        return vec![first_line(root, path)];
     }
+    let lines = RefCell::new(Vec::new());
+    known_boot_lines(path, &root.read(path).unwrap_or_default(), |line| {
+        lines.borrow_mut().push(line.to_owned());
+        String::new()
+    });
     lines.into_inner()
+}
+
+/// The lines of arguments in the files of the boot loader.
+fn lines(root: &Root) -> Vec<String> {
+    files_of_loader(root).iter().flat_map(|path| lines_of(root, path)).collect()
+}
+
+/// The arguments of each boot that these files describe, in one line. Several lines of a file can be for one boot.
+fn boots(root: &Root, added: &[String]) -> Vec<String> {
+    let of_tuned = of_tuned(root).unwrap_or_default();
+    let mut boots = Vec::new();
+    let mut parts = Vec::new();
+    for path in files_of_loader(root) {
+        let lines = lines_of(root, &path);
+        match &*path {
+            GRUB => {
+                let files = grub_files(root);
+                let all = [GRUB_EVERY, GRUB_DEFAULT].into_iter().flat_map(|name| in_effect(root, &files, name));
+                let all = all.map(|assignment| assignment.value.text).chain([of_tuned.clone()]);
+                boots.push(all.collect::<Vec<_>>().join(" "));
+            }
+            // They are a part of the above.
+            path if path.starts_with("etc/default/grub.d/") => {}
+            EXTLINUX => boots.extend(lines),
+            path if path.starts_with(PARTS) => parts.extend(lines),
+            // The arguments are in another file.
+            U_ENV | NIXOS | KERNELSTUB_OPTIONS if lines.is_empty() => {}
+            path if path.contains("/loader/entries/") => {
+                let line = lines.join(" ").replace("$tuned_params", &of_tuned);
+                // An entry without arguments is for another system.
+                boots.extend((!lines.is_empty()).then_some(line));
+            }
+            _ => boots.push(lines.join(" ")),
+        }
+    }
+    boots.extend((!parts.is_empty()).then(|| parts.join(" ")));
+    // A command changes arguments that are not known here, and replaces those of the same name.
+    let words: Vec<&str> = added.iter().map(String::as_str).collect();
+    let is_command = |(_, steps): (_, Vec<String>)| steps.first().is_some_and(|step| step.starts_with("sudo "));
+    if boots.is_empty() && !virt::is_container(root) && found(root, &words).is_some_and(is_command) {
+        boots.push(String::new());
+    }
+    boots
 }
 
 /// The steps that add these arguments to this machine's boot loader. They replace those of the same name.
@@ -150,15 +227,24 @@ fn not_grub(root: &Root, cmdline: &str) -> Option<String> {
     ))
 }
 
-/// The arguments that others replace, in words.
-fn in_place_of(line: &str, added: &[&str]) -> String {
+/// The arguments of these lines that others replace.
+fn replaced_in<'a>(lines: impl IntoIterator<Item = &'a str>, added: &[&str]) -> Vec<&'a str> {
     let mut old: Vec<&str> = Vec::new();
-    for word in boot_arguments::replaced(line, added) {
+    for word in lines.into_iter().flat_map(|line| boot_arguments::replaced(line, added)) {
         if !added.contains(&word) && !old.contains(&word) {
             old.push(word);
         }
     }
-    match old.as_slice() {
+    old
+}
+
+/// The same in words.
+fn in_place_of(line: &str, added: &[&str]) -> String {
+    in_place_of_any([line], added)
+}
+
+fn in_place_of_any<'a>(lines: impl IntoIterator<Item = &'a str>, added: &[&str]) -> String {
+    match replaced_in(lines, added).as_slice() {
         [] => String::new(),
         old => format!(", in place of {}", old.join(" ")),
     }
@@ -236,6 +322,9 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     let first = |paths: &[&'static str]| paths.iter().copied().find(|path| root.exists(path));
     let arguments = added.join(" ");
     let cmdline = root.read("proc/cmdline").unwrap_or_default();
+    // The arguments of the next boot can differ from those of the running kernel.
+    let lines = lines(root);
+    let all_lines = || [&*cmdline].into_iter().chain(lines.iter().map(String::as_str));
     let traces = Traces::read(root);
     if traces.allow(Loader::PiFirmware)
         && firmware::is_pi(root)
@@ -244,17 +333,17 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
         return Some(("Raspberry Pi firmware", vec![one_line(root, &path, added)]));
     }
     if boot_arguments::value(&cmdline, "ostree").is_some() {
-        return Some(("rpm-ostree", vec![by_command("sudo rpm-ostree kargs", OSTREE, &cmdline, added)]));
+        return Some(("rpm-ostree", vec![by_command("sudo rpm-ostree kargs", OSTREE, all_lines(), added)]));
     }
     if root.exists("etc/NIXOS") {
         let list = added.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" ");
-        let place = "add to boot.kernelParams in /etc/nixos/configuration.nix";
-        let steps =
-            vec![format!("{place}{}: {list}", in_place_of(&cmdline, added)), "sudo nixos-rebuild boot".to_owned()];
+        let place = format!("add to boot.kernelParams in /{NIXOS}");
+        let in_place_of = in_place_of_any(all_lines(), added);
+        let steps = vec![format!("{place}{in_place_of}: {list}"), "sudo nixos-rebuild boot".to_owned()];
         return Some(("NixOS", steps));
     }
     if traces.allow(Loader::SystemdBoot) && (root.exists("usr/bin/kernelstub") || root.exists("etc/kernelstub")) {
-        return Some(("kernelstub", vec![by_command("sudo kernelstub", KERNELSTUB, &cmdline, added)]));
+        return Some(("kernelstub", vec![by_command("sudo kernelstub", KERNELSTUB, all_lines(), added)]));
     }
     // Proxmox boots by GRUB or by systemd-boot; only the latter is given this file.
     if root.exists("etc/kernel/proxmox-boot-uuids") && cmdline.contains("initrd=\\EFI\\proxmox") {
@@ -294,15 +383,10 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
             "add to the variable bootargs, at the prompt of U-Boot (printenv, setenv, saveenv) or in its boot script";
         return Some(("U-Boot", vec![format!("{place}{}: {arguments}", in_place_of(&cmdline, added))]));
     }
-    // With entries of their own, the parts of the line are for something else.
-    if traces.allow(Loader::UnifiedImage)
-        && root.exists("etc/cmdline.d")
-        && !root.exists("etc/kernel/cmdline")
-        && !has_entries(root)
-    {
+    if has_parts(root, &traces) {
         let place = "add a line to /etc/cmdline.d/punctual.conf";
         let update = if root.exists(PRESETS) { UNIFIED } else { "make the unified kernel image again" };
-        let steps = vec![format!("{place}{}: {arguments}", in_place_of(&cmdline, added)), update.to_owned()];
+        let steps = vec![format!("{place}{}: {arguments}", in_place_of_any(all_lines(), added)), update.to_owned()];
         return Some(("unified kernel image", steps));
     }
     let of_systemd = ["boot/loader/loader.conf", "boot/efi/loader/loader.conf", "efi/loader/loader.conf"];
@@ -380,20 +464,27 @@ fn configuration_of_grub2(root: &Root) -> Option<String> {
     Some(of_efi.unwrap_or_else(|| OWN.to_owned()))
 }
 
+/// The arguments that tuned adds to those of GRUB.
+fn of_tuned(root: &Root) -> Option<String> {
+    const FILES: [(&str, &str); 3] = [
+        (TUNED_ARGUMENTS, TUNED_VARIABLE),
+        ("boot/grub2/grubenv", "tuned_params="),
+        ("boot/grub/grubenv", "tuned_params="),
+    ];
+    let line = |(path, name): (&str, &str)| {
+        let text = root.read(path)?;
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(name))?;
+        Some(line.trim_matches('"').to_owned())
+    };
+    let lines: Vec<String> = FILES.into_iter().filter_map(line).collect();
+    (!lines.is_empty()).then(|| lines.join(" "))
+}
+
 /// The steps on a machine where tuned adds arguments that these replace: the kernel does not accept two sets of isolated CPUs.
 /// tuned keeps its arguments in these files, and its profiles for real-time work have a variable for the CPUs (tuned,
 /// `profiles/realtime/tuned.conf`).
 fn with_tuned(root: &Root, added: &[&str]) -> Option<Vec<String>> {
-    const FILES: [(&str, &str); 3] = [
-        ("etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE="),
-        ("boot/grub2/grubenv", "tuned_params="),
-        ("boot/grub/grubenv", "tuned_params="),
-    ];
-    let line = FILES.into_iter().find_map(|(path, name)| {
-        let text = root.read(path)?;
-        let line = text.lines().find_map(|line| line.trim().strip_prefix(name))?;
-        Some(line.trim_matches('"').to_owned()).filter(|line| !boot_arguments::replaced(line, added).is_empty())
-    })?;
+    let line = of_tuned(root).filter(|line| !boot_arguments::replaced(line, added).is_empty())?;
     let profile = root.read("etc/tuned/active_profile").unwrap_or_default();
     // The name becomes a part of a command.
     let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
@@ -438,11 +529,20 @@ const OSTREE: Options = ["--delete-if-present=", "--append-if-missing="];
 const KERNELSTUB: Options = ["-d ", "-a "];
 
 /// The command that removes the arguments which others replace, and adds these.
-fn by_command(command: &str, [remove, add]: Options, line: &str, added: &[&str]) -> String {
-    let old = boot_arguments::replaced(line, added).into_iter().filter(|word| !added.contains(word));
-    let old = old.map(|word| format!(" {remove}\"{word}\""));
+fn by_command<'a>(
+    command: &str,
+    [remove, add]: Options,
+    lines: impl IntoIterator<Item = &'a str>,
+    added: &[&str],
+) -> String {
+    let old = replaced_in(lines, added).into_iter().map(|word| format!(" {remove}\"{word}\""));
     let new = added.iter().map(|word| format!(" {add}\"{word}\""));
     old.chain(new).fold(command.to_owned(), |command, option| command + &option)
+}
+
+/// True if the arguments of an image are in parts of their own. With entries, the parts are for something else.
+fn has_parts(root: &Root, traces: &Traces) -> bool {
+    traces.allow(Loader::UnifiedImage) && root.exists(PARTS) && !root.exists("etc/kernel/cmdline") && !has_entries(root)
 }
 
 /// True if systemd-boot or GRUB has entries in files.
@@ -531,24 +631,44 @@ fn u_env(root: &Root, added: &[&str]) -> String {
 const ONE_LINE: [&str; 4] =
     ["boot/firmware/cmdline.txt", "boot/firmware/current/cmdline.txt", "boot/cmdline.txt", "etc/kernel/cmdline"];
 
+/// The folder with the parts of the arguments that mkinitcpio puts into images.
+const PARTS: &str = "etc/cmdline.d";
+/// The configuration of NixOS.
+const NIXOS: &str = "etc/nixos/configuration.nix";
+/// The configuration of kernelstub.
+const KERNELSTUB_OPTIONS: &str = "etc/kernelstub/configuration";
+/// The arguments that tuned adds to those of GRUB, and their variable.
+const TUNED_ARGUMENTS: &str = "etc/tuned/bootcmdline";
+const TUNED_VARIABLE: &str = "TUNED_BOOT_CMDLINE=";
+
 /// The other files with arguments of the kernel, and the folders with such files.
-const OTHERS: [&str; 7] =
-    [EXTLINUX, EXTLINUX_OPTIONS, GRUB, "etc/default/u-boot", EXTRA_ARGUMENTS[0], EXTRA_ARGUMENTS[1], U_ENV];
+const OTHERS: [&str; 9] = [
+    EXTLINUX,
+    EXTLINUX_OPTIONS,
+    GRUB,
+    "etc/default/u-boot",
+    EXTRA_ARGUMENTS[0],
+    EXTRA_ARGUMENTS[1],
+    U_ENV,
+    NIXOS,
+    KERNELSTUB_OPTIONS,
+];
 const FOLDERS: [&str; 4] =
     ["etc/default/grub.d", "boot/loader/entries", "boot/efi/loader/entries", "efi/loader/entries"];
 
 /// True for a file of a boot loader that has arguments of the kernel.
 pub(crate) fn is_boot_file(path: &str) -> bool {
     let is_below = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    ONE_LINE.contains(&path) || OTHERS.contains(&path) || FOLDERS.iter().any(|folder| is_below(folder))
+    ONE_LINE.contains(&path) || OTHERS.contains(&path) || is_below(PARTS) || FOLDERS.iter().any(|it| is_below(it))
+}
+
+fn list_of(root: &Root, folder: &str) -> Vec<String> {
+    root.list(folder).into_iter().map(|name| format!("{folder}/{name}")).collect()
 }
 
 fn boot_files(root: &Root) -> Vec<String> {
     let single = ONE_LINE.iter().chain(&OTHERS).map(|path| (*path).to_owned());
-    let in_folders = FOLDERS.iter().flat_map(|folder| {
-        let names = root.list(folder).into_iter();
-        names.map(move |name| format!("{folder}/{name}"))
-    });
+    let in_folders = FOLDERS.iter().flat_map(|folder| list_of(root, folder));
     single.chain(in_folders).filter(|path| root.exists(path)).collect()
 }
 
@@ -557,6 +677,7 @@ fn readers(path: &str) -> Option<&'static [Loader]> {
     match path {
         EXTLINUX | EXTLINUX_OPTIONS | "etc/default/u-boot" => Some(&[Loader::Extlinux]),
         U_ENV => Some(&[Loader::UBoot]),
+        KERNELSTUB_OPTIONS => Some(&[Loader::SystemdBoot]),
         path if EXTRA_ARGUMENTS.contains(&path) => Some(&[Loader::UBoot]),
         path if path.starts_with(GRUB) => Some(&[Loader::Grub]),
         path if path.starts_with(BLS_ENTRIES) => Some(&[Loader::Grub, Loader::SystemdBoot]),
@@ -570,6 +691,24 @@ fn readers(path: &str) -> Option<&'static [Loader]> {
 pub(crate) fn known_boot_lines(path: &str, text: &str, clean: impl Fn(&str) -> String) -> String {
     if ONE_LINE.contains(&path) {
         return clean(text.lines().next().unwrap_or_default()) + "\n";
+    }
+    if path.strip_prefix(PARTS).is_some_and(|rest| rest.starts_with('/')) {
+        let used = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        return used.map(|line| clean(line) + "\n").collect();
+    }
+    if path == NIXOS {
+        let list = |line: String| {
+            let quoted: Vec<String> = boot_arguments::words(&line).iter().map(|word| format!("\"{word}\"")).collect();
+            format!("boot.kernelParams = [ {} ];\n", quoted.join(" "))
+        };
+        return nix_parameters(text).map(|line| list(clean(&line))).unwrap_or_default();
+    }
+    if path == KERNELSTUB_OPTIONS {
+        let json = |line: String| {
+            let options = boot_arguments::words(&line);
+            serde_json::json!({ "user": { "kernel_options": options } }).to_string() + "\n"
+        };
+        return kernelstub_options(text).map(|line| json(clean(&line))).unwrap_or_default();
     }
     const SHELL: [&str; 4] = [GRUB_DEFAULT, GRUB_EVERY, "U_BOOT_PARAMETERS", EXTLINUX_VARIABLE];
     let known = |line: &str| {
@@ -592,6 +731,22 @@ pub(crate) fn known_boot_lines(path: &str, text: &str, clean: impl Fn(&str) -> S
     joined(text).lines().filter_map(known).collect()
 }
 
+/// The strings of the list `boot.kernelParams`.
+fn nix_parameters(text: &str) -> Option<String> {
+    let uncommented: String = text.lines().filter(|line| !line.trim().starts_with('#')).collect();
+    let (_, value) = uncommented.split_once("boot.kernelParams")?;
+    let (list, _) = value.split_once('[')?.1.split_once(']')?;
+    // Every second part is between quotes.
+    Some(list.split('"').skip(1).step_by(2).collect::<Vec<_>>().join(" "))
+}
+
+/// The arguments that kernelstub gives to each boot entry.
+fn kernelstub_options(text: &str) -> Option<String> {
+    let configuration: serde_json::Value = serde_json::from_str(text).ok()?;
+    let options = configuration.pointer("/user/kernel_options")?.as_array()?;
+    Some(options.iter().filter_map(serde_json::Value::as_str).collect::<Vec<_>>().join(" "))
+}
+
 /// The text of a shell's file with each continued line in one.
 fn joined(text: &str) -> String {
     text.replace("\\\n", "")
@@ -606,13 +761,16 @@ const GRUB: &str = "etc/default/grub";
 const GRUB_DEFAULT: &str = "GRUB_CMDLINE_LINUX_DEFAULT";
 const GRUB_EVERY: &str = "GRUB_CMDLINE_LINUX";
 
+/// The files of these variables. Later ones replace the variables of earlier ones.
+fn grub_files(root: &Root) -> Vec<String> {
+    let parts = list_of(root, "etc/default/grub.d").into_iter().filter(|name| name.ends_with(".cfg"));
+    [GRUB.to_owned()].into_iter().chain(parts).collect()
+}
+
 /// The lines of the variables that GRUB's configuration is made from. The arguments are those of an ordinary boot; a value
 /// that they replace can also be among those of every boot.
 fn grub_variables(root: &Root, added: &[&str]) -> Vec<String> {
-    // Later files replace the variables of earlier ones.
-    let mut files = vec![GRUB.to_owned()];
-    let parts = root.list("etc/default/grub.d").into_iter().filter(|name| name.ends_with(".cfg"));
-    files.extend(parts.map(|name| format!("etc/default/grub.d/{name}")));
+    let files = grub_files(root);
     let mut steps = shell_variable(root, &files, GRUB_DEFAULT, added);
     steps.extend(in_effect(root, &files, GRUB_EVERY).iter().filter_map(|assignment| assignment.without(added)));
     steps

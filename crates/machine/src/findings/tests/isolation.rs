@@ -98,8 +98,10 @@ fn the_lists_are_equal_for_kernels_that_accept_only_one() {
             (&format!("{CPU}/nohz_full"), "(null)"),
             ("proc/sys/kernel/osrelease", release),
             ("proc/cmdline", &format!("BOOT_IMAGE=/boot/vmlinuz {cmdline}")),
-            ("etc/default/grub", line),
         ]);
+        if !line.is_empty() {
+            put(&root, "etc/default/grub", line);
+        }
         let arguments = tune::boot(&root, &cpus.parse().unwrap()).map(|boot| boot.arguments).unwrap_or_default();
         let is_list = |word: &&str| word.starts_with("isolcpus=") || word.starts_with("nohz_full=");
         arguments.split(' ').filter(is_list).collect::<Vec<_>>().join(" ")
@@ -121,6 +123,26 @@ fn the_lists_are_equal_for_kernels_that_accept_only_one() {
         "nohz_full=3 isolcpus=managed_irq,domain,3"
     );
     assert_eq!(printed("5.15.0", "3", "quiet", &line("isolcpus=2-3 nohz_full=3")), both);
+}
+
+/// `check` names what `tune` adds to the line of the boot loader.
+#[test]
+fn a_remedy_names_what_the_next_boot_would_lack() {
+    let remedy = |line: &str| {
+        let (_folder, root) = machine(&[
+            (&format!("{CPU}/isolated"), "1"),
+            (&format!("{CPU}/nohz_full"), "(null)"),
+            ("proc/sys/kernel/osrelease", "6.12.0"),
+            ("proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz isolcpus=1"),
+            ("etc/default/grub", line),
+        ]);
+        finding(&root, "cpu.tick").remedy
+    };
+    assert_eq!(remedy("GRUB_CMDLINE_LINUX=\"isolcpus=1\"\n"), "kernel arguments: `nohz_full=1 rcu_nocbs=1`");
+    assert_eq!(
+        remedy("GRUB_CMDLINE_LINUX=\"quiet\"\n"),
+        "kernel arguments: `isolcpus=managed_irq,domain,1 nohz_full=1 rcu_nocbs=1`"
+    );
 }
 
 #[test]

@@ -108,6 +108,100 @@ fn values_that_the_next_boot_would_change_are_replaced() {
     );
 }
 
+/// Another entry was booted, or arguments were typed for one boot: the file lacks what the running kernel has.
+#[test]
+fn a_changed_line_has_what_only_the_running_kernel_has() {
+    const RUNNING: &str = "isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3";
+    const NEW: &str = "irqaffinity=0-1 isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3";
+    let by_grub = format!("BOOT_IMAGE=/vmlinuz quiet {RUNNING}");
+    let other = format!("root=/dev/sda2 ro quiet {RUNNING}");
+    let printed = |cmdline: &str, files: &[(&str, &str)]| {
+        let steps = steps(&[&[("proc/cmdline", cmdline)], files].concat()).1;
+        let end = steps.iter().position(|step| step.starts_with("not printed")).unwrap_or(steps.len());
+        steps[..end].join(" | ")
+    };
+    let grub = (GRUB, "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"a\"\n");
+    assert_eq!(
+        printed(&by_grub, &[grub]),
+        format!("in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet {NEW}\" | sudo update-grub")
+    );
+    // The two variables are for the same boot.
+    let in_both = (GRUB, "GRUB_CMDLINE_LINUX_DEFAULT=\"nohz_full=2-3\"\nGRUB_CMDLINE_LINUX=\"isolcpus=2-3\"\n");
+    assert_eq!(
+        printed(&by_grub, &[in_both]),
+        "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"nohz_full=2-3 irqaffinity=0-1\" | sudo update-grub"
+    );
+    let of_tuned = ("etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE=\"isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3\"\n");
+    assert_eq!(
+        printed(&by_grub, &[grub, of_tuned]),
+        "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"quiet irqaffinity=0-1\" | sudo update-grub"
+    );
+    let entries =
+        [("boot/loader/loader.conf", ""), ("boot/loader/entries/a.conf", "options root=/dev/sda2 ro\noptions quiet\n")];
+    assert_eq!(printed(&other, &entries), format!("in /boot/loader/entries/a.conf: options quiet {NEW}"));
+    let kernel = [entries[0], ("etc/kernel/cmdline", "ro")];
+    assert!(printed(&other, &kernel).starts_with(&format!("the one line of /etc/kernel/cmdline: ro {NEW} |")));
+    let of_uboot = ("proc/device-tree/chosen/u-boot,version", "2024.04");
+    let text = format!("default a\nlabel a\nappend quiet\nlabel rt\nappend quiet {RUNNING}\n");
+    let labels = printed(&other, &[of_uboot, (EXTLINUX, &text)]);
+    assert_eq!(
+        labels,
+        ["a", "rt"].map(|label| format!("in /{EXTLINUX}, label {label}: append quiet {NEW}")).join(" | ")
+    );
+    let pi = [("proc/device-tree/model", "Raspberry Pi 5"), ("boot/firmware/cmdline.txt", "rootwait\n")];
+    assert_eq!(printed(&other, &pi), format!("the one line of /boot/firmware/cmdline.txt: rootwait {NEW}"));
+    let armbian = [of_uboot, (EXTRA_ARGUMENTS[0], "extraargs=quiet\n")];
+    assert_eq!(printed(&other, &armbian), format!("in /boot/armbianEnv.txt: extraargs=quiet {NEW}"));
+    // The value is not known here.
+    assert!(printed(&other, &[of_uboot, ("etc/fw_env.config", "")]).contains(&format!("{NEW}\"'")));
+    let grubby =
+        [grub, ("usr/sbin/grubby", ""), ("boot/loader/entries/a.conf", "options root=/dev/sda2 $tuned_params\n")];
+    assert!(printed(&by_grub, &grubby).contains(&format!("--args=\"{NEW}\"")));
+    let nixos = [("etc/NIXOS", ""), (NIXOS, "{ boot.kernelParams = [ \"quiet\" \"isolcpus=1\" ]; }\n")];
+    let line = printed(&other, &nixos);
+    assert!(line.contains(", in place of isolcpus=2-3 isolcpus=1: ") && line.contains("\"nohz_full=2-3\""), "{line}");
+    let parts =
+        printed(&other, &[("etc/cmdline.d/root.conf", "rw\n"), ("etc/cmdline.d/b.conf", "# x\nnohz_full=2-3\n")]);
+    assert_eq!(
+        parts.split(" | ").next().unwrap(),
+        "add a line to /etc/cmdline.d/punctual.conf: irqaffinity=0-1 isolcpus=2-3"
+    );
+    // Nothing is missing now, and what else gives the arguments to the kernel is not known.
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::at(folder.path());
+    for (path, text) in [
+        ("sys/devices/system/cpu/online", "0-3"),
+        (grub.0, grub.1),
+        ("proc/cmdline", &format!("{by_grub} irqaffinity=0-1")),
+    ] {
+        fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+        fs::write(root.path(path), text).unwrap();
+    }
+    assert_eq!(boot(&root, &"2-3".parse().unwrap()), None);
+}
+
+/// The configuration of kernelstub can have arguments that the running kernel was not booted with.
+#[test]
+fn arguments_in_the_configuration_of_kernelstub_are_removed() {
+    let configuration = "{\"user\": {\"kernel_options\": [\"quiet\", \"isolcpus=1\", \"rcu_nocbs=1\"]}}\n";
+    let files = [
+        ("proc/cmdline", "initrd=\\x root=UUID=1 quiet"),
+        ("usr/bin/kernelstub", ""),
+        (KERNELSTUB_OPTIONS, configuration),
+    ];
+    let expected = "sudo kernelstub -d \"isolcpus=1\" -d \"rcu_nocbs=1\" -a \"isolcpus=managed_irq,domain,2-3\" -a \
+                    \"nohz_full=2-3\" -a \"rcu_nocbs=2-3\" -a \"irqaffinity=0-1\"";
+    assert_eq!(steps(&files), (Some("kernelstub"), vec![expected.to_owned()]));
+    assert_eq!(
+        known_boot_lines(KERNELSTUB_OPTIONS, configuration, |line| line.replace("quiet", "x")),
+        "{\"user\":{\"kernel_options\":[\"x\",\"isolcpus=1\",\"rcu_nocbs=1\"]}}\n"
+    );
+    assert_eq!(
+        known_boot_lines(NIXOS, "boot.kernelParams = [\n \"a\"\n # \"c\"\n \"b\" ];", str::to_owned),
+        "boot.kernelParams = [ \"a\" \"b\" ];\n"
+    );
+}
+
 /// Each line has each argument once, with the new value; others keep their order and quotes.
 #[test]
 fn earlier_values_are_replaced() {
@@ -324,7 +418,8 @@ fn the_configuration_of_a_pi_can_name_another_file() {
     let own = ("boot/firmware/own.txt", "isolcpus=1 rw");
     assert_eq!(
         steps(&[model, running, config, own, ("boot/firmware/cmdline.txt", "irqaffinity=0")]).1,
-        ["the one line of /boot/firmware/own.txt: rw isolcpus=managed_irq,domain,2-3"],
+        ["the one line of /boot/firmware/own.txt: rw isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=2-3 \
+          irqaffinity=0-1"],
         "the other file is not read"
     );
     assert!(line("os_prefix=current/\n", &["boot/firmware/current/cmdline.txt"]).contains("/current/cmdline.txt: rw"));
