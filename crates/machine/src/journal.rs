@@ -216,22 +216,19 @@ impl Journal {
 
     /// Undoes the entries from index `from` on, and removes them unless the kernel refused.
     pub(crate) fn restore_from(&mut self, from: usize) {
-        let result = undo::restore(&*self.ops, &self.document.undo[from..], Some(self.document.process));
-        if result.failed.is_empty() {
-            self.document.undo.truncate(from);
-            // A failed write is harmless: an entry that is already undone changes nothing.
-            let _ = self.write();
-        }
+        let undone = undo::restore(&*self.ops, &self.document.undo[from..], Some(self.document.process));
+        self.document.undo.truncate(from);
+        self.document.undo.extend(undone.remaining);
+        // A failed write is harmless: an entry that is already undone changes nothing.
+        let _ = self.write();
     }
 
     /// Undoes everything. If nothing failed, removes the journal; otherwise the next start tries again.
     pub(crate) fn restore(&mut self) -> PutBack {
         self.is_restored = true;
-        let result = undo::restore(&*self.ops, &self.document.undo, Some(self.document.process));
-        if result.failed.is_empty() {
-            let _ = fs::remove_file(&self.path);
-        }
-        result
+        let undone = undo::restore(&*self.ops, &self.document.undo, Some(self.document.process));
+        self.document.keep_only(&self.path, undone.remaining);
+        undone.put_back
     }
 
     /// Leaves the changes and the journal, for the user to restore.
@@ -381,7 +378,7 @@ fn journals(root: &Root) -> Vec<(PathBuf, Result<Document, String>)> {
 
 /// Undoes single entries of earlier journals.
 pub(crate) fn undo_entries(ops: &dyn SystemOps, entries: &[Undo]) -> PutBack {
-    undo::restore(ops, entries, None)
+    undo::restore(ops, entries, None).put_back
 }
 
 /// Undoes the changes of killed runs; returns one entry for each journal, and for each control group without one. A user
@@ -523,7 +520,7 @@ pub(crate) fn restore_each(
     journals.sort_by_key(|(_, document)| document.as_ref().is_ok_and(|document| document.purpose.is_kept()));
     let mut all = Vec::new();
     for (path, document) in journals {
-        let document = match document {
+        let mut document = match document {
             Ok(document) => document,
             Err(reason) => {
                 all.extend(refused(&path, &reason));
@@ -534,11 +531,9 @@ pub(crate) fn restore_each(
             // The machine was rebooted since, which undid the changes.
             let _ = fs::remove_file(path);
         } else if is_undone(document.purpose) && !document.may_run(root) {
-            let result = undo::restore(ops, &document.undo, None);
-            if result.failed.is_empty() {
-                let _ = fs::remove_file(path);
-            }
-            all.push(Restored { process: document.process, purpose: document.purpose, put_back: result });
+            let undone = undo::restore(ops, &document.undo, None);
+            document.keep_only(&path, undone.remaining);
+            all.push(Restored { process: document.process, purpose: document.purpose, put_back: undone.put_back });
         }
     }
     remove_unfinished(root, &folder(root), UNFINISHED_FOR);
@@ -617,7 +612,7 @@ fn restore_group(ops: &dyn SystemOps, group: RunGroup) -> Restored {
     let copy = copy.filter(|copy| copy.process == process && copy.boot_id == boot_id(ops.root()));
     let undo = copy.map(|copy| copy.undo).filter(|undo| undo.iter().any(|undo| undo.group() == Some(&folder)));
     let undo = undo.unwrap_or_else(|| vec![Undo::Group { folder, members: members.to_owned() }]);
-    Restored { process, purpose: Purpose::Shield, put_back: undo::restore(ops, &undo, None) }
+    Restored { process, purpose: Purpose::Shield, put_back: undo::restore(ops, &undo, None).put_back }
 }
 
 /// A journal that is left alone, as a failure.
@@ -649,6 +644,17 @@ pub(crate) fn other_shield(root: &Root) -> Option<OtherShield> {
 }
 
 impl Document {
+    /// Leaves only these entries in the journal; removes it without any.
+    fn keep_only(&mut self, path: &Path, remaining: Vec<Undo>) {
+        if remaining.is_empty() {
+            let _ = fs::remove_file(path);
+        } else if remaining != self.undo {
+            self.undo = remaining;
+            // A failed write is harmless: an entry that is already undone changes nothing.
+            let _ = serde_json::to_vec(self).map(|json| write_atomic(path, &json));
+        }
+    }
+
     fn is_of_this_boot(&self, root: &Root) -> bool {
         self.purpose.is_permanent() || self.boot_id == boot_id(root)
     }

@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use record::{Monitor, PutBack, file::writer_of_unfinished};
+use record::{Monitor, PutBack, counted, file::writer_of_unfinished};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CpuList, Root, Unreadable, cgroup,
+    CpuList, Root, Unreadable, cgroup, cpus,
     netns::{self, NamespaceAccess},
     nic::{Parameter, Thread, Value},
     run_groups,
@@ -176,9 +176,20 @@ fn is_setting_of_samples(file: &[&str]) -> bool {
     }
 }
 
+/// The result of undoing entries.
+#[derive(Debug)]
+pub(crate) struct Undone {
+    /// What was restored, and what failed.
+    pub(crate) put_back: PutBack,
+    /// The entries that a later attempt must undo.
+    pub(crate) remaining: Vec<Undo>,
+}
+
 /// Undoes the entries in reverse order. Tasks of `owner`, a running process, are left alone.
-pub(crate) fn restore(ops: &dyn SystemOps, undo: &[Undo], owner: Option<u32>) -> PutBack {
+pub(crate) fn restore(ops: &dyn SystemOps, undo: &[Undo], owner: Option<u32>) -> Undone {
     let mut result = PutBack::default();
+    // The entries whose files come back, by the reason why they are absent.
+    let mut waiting: BTreeMap<String, Vec<&Undo>> = BTreeMap::new();
     let changed = count_changed(ops.root(), undo);
     for undo in undo.iter().rev() {
         match undo {
@@ -187,7 +198,11 @@ pub(crate) fn restore(ops: &dyn SystemOps, undo: &[Undo], owner: Option<u32>) ->
                     .failed
                     .push(format!("/{}: punctual does not change this, so the journal is wrong", other.file()));
             }
-            Undo::File { path, before, during } => file(ops, path, before, during, &mut result),
+            Undo::File { path, before, during } => {
+                if let Some(why) = file(ops, path, before, during, &mut result) {
+                    waiting.entry(why).or_default().push(undo);
+                }
+            }
             Undo::Created { path, text } => created(ops, path, text, &mut result),
             Undo::Folder { path } => created_folder(ops, path, &mut result),
             Undo::Controller { folder, name } => controller(ops, folder, name, &mut result),
@@ -208,7 +223,35 @@ pub(crate) fn restore(ops: &dyn SystemOps, undo: &[Undo], owner: Option<u32>) ->
     }
     // Most affinities return by themselves when their group is removed.
     result.tasks += changed.saturating_sub(count_changed(ops.root(), undo));
-    result
+    // Another failure can need the entries that were undone, such as the affinities of tasks in a group.
+    let remaining: Vec<Undo> = match result.failed.is_empty() {
+        true => undo.iter().filter(|undo| waiting.values().flatten().any(|own| own == undo)).cloned().collect(),
+        false => undo.to_vec(),
+    };
+    let of_file = |(why, entries): (&String, &Vec<&Undo>)| {
+        format!("{} {why}, and run the command again", counted(entries.len() as u64, "setting"))
+    };
+    result.failed.extend(waiting.iter().map(of_file));
+    Undone { put_back: result, remaining }
+}
+
+/// The reason why a file is absent only for a time, with the remedy: the value remains, and is found again with the file. `None`
+/// for all others, such as those of a device, an interrupt, a process or a control group, which are gone with their value.
+fn absent_for_a_time(root: &Root, path: &str) -> Option<String> {
+    const DEBUG: &str = "sys/kernel/debug";
+    if path.strip_prefix(DEBUG).is_some_and(|rest| rest.starts_with('/')) && root.list(DEBUG).is_empty() {
+        return Some(format!("below /{DEBUG}, which is not mounted: mount it (sudo mount -t debugfs none /{DEBUG})"));
+    }
+    let below = path.strip_prefix("sys/devices/system/cpu/")?;
+    // The policy of a frequency is called by its first CPU.
+    let number = below.strip_prefix("cpufreq/policy").or_else(|| below.strip_prefix("cpu"))?;
+    let cpu: u32 = number.split('/').next()?.parse().ok()?;
+    let is_offline = cpus::present_cpus(root).contains(cpu) && !cpus::online_cpus(root).contains(cpu);
+    is_offline.then(|| {
+        format!(
+            "of CPU {cpu}, which is offline: bring it online (echo 1 | sudo tee /sys/devices/system/cpu/cpu{cpu}/online)"
+        )
+    })
 }
 
 /// The number of recorded tasks whose affinity differs from the recorded one.
@@ -225,27 +268,40 @@ fn count_changed(root: &Root, undo: &[Undo]) -> u32 {
     masks.map(count).max().unwrap_or(0)
 }
 
-fn file(ops: &dyn SystemOps, path: &str, before: &str, during: &str, result: &mut PutBack) {
+/// Restores the value of a file. Returns the reason if it cannot be restored now, but later.
+fn file(ops: &dyn SystemOps, path: &str, before: &str, during: &str, result: &mut PutBack) -> Option<String> {
     let now = match ops.root().try_read(path) {
-        // The file disappeared with its device.
-        Err(Unreadable::Absent) => return,
-        Err(reason) => return result.failed.push(format!("/{path}: {reason}")),
         Ok(now) => now,
+        Err(reason) => {
+            let why = absent_for_a_time(ops.root(), path);
+            // Otherwise the file disappeared with its device.
+            if why.is_none() && reason != Unreadable::Absent {
+                result.failed.push(format!("/{path}: {reason}"));
+            }
+            return why;
+        }
     };
     let now = present(&now);
     if now == before {
-        return;
+        return None;
     }
     if now != during {
-        return result.changed_since.push(format!("/{path}: {now}"));
+        result.changed_since.push(format!("/{path}: {now}"));
+        return None;
     }
     // A write of no bytes would not reach the driver.
     match ops.write(path, if before.is_empty() { "\n" } else { before }) {
         Ok(()) if path.ends_with("/smp_affinity_list") => result.interrupts += 1,
         Ok(()) => result.settings += 1,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => result.failed.push(format!("/{path}: {error}")),
+        Err(error) => {
+            let why = absent_for_a_time(ops.root(), path);
+            if why.is_none() && error.kind() != io::ErrorKind::NotFound {
+                result.failed.push(format!("/{path}: {error}"));
+            }
+            return why;
+        }
     }
+    None
 }
 
 /// Removes a created file, unless others have changed it, and the incomplete files that killed processes left in its

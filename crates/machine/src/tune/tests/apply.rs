@@ -68,6 +68,46 @@ fn unfinished_journals_of_killed_processes_are_removed() {
     assert!([".punctual-40-1.new", ".punctual-x-1.new", "77.new"].iter().all(|name| left.contains(*name)), "{left:?}");
 }
 
+/// The settings of an offline CPU come back with it, and those of a device that was removed do not.
+#[test]
+fn values_of_an_offline_cpu_stay_in_the_journal() {
+    let fake = Fake::new();
+    fake.put("sys/devices/system/cpu/present", "0-1");
+    let before = fake.state();
+    let changes = plan(&fake.root, &Need::default()).unwrap().changes;
+    let is_changed =
+        |text: &str| changes.iter().flat_map(|it| &it.writes).any(|write| write.target.to_string().contains(text));
+    assert!(is_changed("cpu1/cpufreq/") && is_changed("0000:00:02.0"), "{changes:?}");
+    keep_with(fake.ops(), &changes).unwrap();
+    let folder = fake.root.path("sys/devices/system/cpu/cpu1/cpufreq");
+    let aside = fake.root.path("aside");
+    fs::rename(&folder, &aside).unwrap();
+    fake.put("sys/devices/system/cpu/online", "0");
+    fs::remove_dir_all(fake.root.path("sys/bus/pci/devices/0000:00:02.0")).unwrap();
+    let failed = || {
+        let restored = revert_with(&*fake).unwrap();
+        restored.into_iter().flat_map(|restored| restored.put_back.failed).collect::<Vec<_>>()
+    };
+    let first = failed();
+    assert_eq!(first.len(), 1, "{first:?}");
+    assert!(
+        first[0].contains(
+            " of CPU 1, which is offline: bring it online (echo 1 | sudo tee /sys/devices/system/cpu/cpu1/online)"
+        ),
+        "{first:?}"
+    );
+    let left = journal::set_files(&fake.root);
+    assert!(!left.is_empty() && left.iter().all(|(path, ..)| path.contains("/cpu1/cpufreq/")), "{left:?}");
+    assert_eq!(failed(), first, "also the second time");
+    fs::rename(&aside, &folder).unwrap();
+    fake.put("sys/devices/system/cpu/online", "0-1");
+    assert_eq!(failed(), [] as [String; 0]);
+    assert_eq!(journal::set_files(&fake.root), []);
+    let gone = |path: &str| path.contains("0000:00:02.0");
+    let expected: Vec<_> = before.into_iter().filter(|(path, _)| !gone(path)).collect();
+    assert_eq!(fake.state().into_iter().filter(|(path, _)| !gone(path)).collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_share_of_the_cache_is_taken_and_returned() {
     let fake = Fake::new();
