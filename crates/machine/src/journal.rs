@@ -18,7 +18,7 @@ use std::{
 };
 
 use record::{
-    PutBack,
+    PutBack, counted,
     file::{FileError, write_atomic, writer_of_unfinished},
 };
 use serde::{Deserialize, Serialize};
@@ -138,6 +138,9 @@ impl Restored {
     pub fn in_words(&self) -> String {
         let Self { process, purpose, put_back } = self;
         let mut text = match purpose.of_command() {
+            Some(command) if purpose.is_permanent() => {
+                format!("changes of `{command}`: removed {} of systemd", counted(put_back.settings.into(), "file"))
+            }
             Some(command) => format!("changes of `{command}`: restored {}", put_back.in_words()),
             None => format!("process {process} was killed and its changes remained: restored {}", put_back.in_words()),
         };
@@ -518,6 +521,8 @@ pub(crate) fn restore_each(
     check_proc(root, &journals)?;
     // A killed run changed settings after the user did, so its changes are undone first.
     journals.sort_by_key(|(_, document)| document.as_ref().is_ok_and(|document| document.purpose.is_kept()));
+    // Without the journal of another namespace of process ids, all processes that write here can be seen.
+    let sees_all = journals.iter().flat_map(|(_, document)| document).all(|it| it.other_namespace(root).is_none());
     let mut all = Vec::new();
     for (path, document) in journals {
         let mut document = match document {
@@ -536,7 +541,8 @@ pub(crate) fn restore_each(
             all.push(Restored { process: document.process, purpose: document.purpose, put_back: undone.put_back });
         }
     }
-    remove_unfinished(root, &folder(root), UNFINISHED_FOR);
+    let is_revert = is_undone(Purpose::KeptTuning);
+    remove_unfinished(root, &folder(root), if is_revert && sees_all { Duration::ZERO } else { UNFINISHED_FOR });
     if is_undone(Purpose::KeptFiles) {
         // The caller has the lock for tuning, and only its owner writes there.
         remove_unfinished(root, &permanent_folder(root), Duration::ZERO);
@@ -730,6 +736,13 @@ mod tests {
         let for_rights = if is_root { "make it writable, and run again" } else { "run as root" };
         let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::ReadOnlyFilesystem, io::ErrorKind::PermissionDenied];
         assert_eq!(kinds.map(remedy), ["free some space there", "mount it writable", for_rights]);
+    }
+
+    #[test]
+    fn created_files_are_removed_not_restored() {
+        let of = |purpose| Restored { process: 7, purpose, put_back: PutBack { settings: 2, ..PutBack::default() } };
+        assert_eq!(of(Purpose::KeptFiles).in_words(), "changes of `punctual tune --yes`: removed 2 files of systemd");
+        assert_eq!(of(Purpose::KeptTuning).in_words(), "changes of `punctual tune --yes`: restored 2 settings");
     }
 
     #[test]

@@ -60,12 +60,16 @@ fn unfinished_journals_of_killed_processes_are_removed() {
     }
     // Another process may write it now.
     fs::write(folder.join(".punctual-78-1.new"), "{").unwrap();
-    revert_with(&*fake).unwrap();
-    let left: BTreeSet<String> =
-        fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap()).collect();
+    journal::restore_with(&*fake).unwrap();
+    let all = || -> BTreeSet<String> {
+        fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap()).collect()
+    };
+    let left = all();
     // A process 40 runs.
     assert!(!left.contains(".punctual-77-1.new") && left.contains(".punctual-78-1.new"), "{left:?}");
     assert!([".punctual-40-1.new", ".punctual-x-1.new", "77.new"].iter().all(|name| left.contains(*name)), "{left:?}");
+    revert_with(&*fake).unwrap();
+    assert!(!all().contains(".punctual-78-1.new") && all().contains(".punctual-40-1.new"), "{:?}", all());
 }
 
 /// The settings of an offline CPU come back with it, and those of a device that was removed do not.
