@@ -155,7 +155,9 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
         return Some(bytes.to_vec());
     }
     let text = String::from_utf8_lossy(bytes);
+    let of_boot = tune::known_tuned_lines(path, &text, arguments).or_else(|| tune::known_preset_lines(path, &text));
     let text = match path {
+        _ if of_boot.is_some() => of_boot.unwrap_or_default(),
         "proc/cmdline" => arguments(&text),
         "proc/version" => version(&text),
         // Words of two characters are no names elsewhere.
@@ -184,6 +186,8 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
         path if path.starts_with("boot/config-") || path.ends_with("/config") => options(&text),
         // The firmware of a Raspberry Pi can read the arguments from a file of any name.
         path if path.starts_with("boot/") => arguments(text.lines().next().unwrap_or_default()) + "\n",
+        // The owner of the machine wrote the others; only their existence counts.
+        path if path.starts_with("etc/") && path != "etc/os-release" => String::new(),
         _ => text.into_owned(),
     };
     // A host can be called like its system or board, and a user like a word of the kernel.
@@ -325,14 +329,14 @@ impl Anonymizer<'_> {
             };
             let end = from.find(|c| !is_of_id(c)).unwrap_or(from.len());
             let (run, after) = from.split_at(end);
-            out += &self.other_digits(&out, run);
+            out += &self.other_digits(&out, run, after);
             rest = after;
         }
         out + rest
     }
 
     /// The run of hexadecimal digits and separators, with other digits in identifiers.
-    fn other_digits(&self, before: &str, run: &str) -> String {
+    fn other_digits(&self, before: &str, run: &str, after: &str) -> String {
         // The id of a maker's variables in EFI is the same on each machine.
         if run.trim_matches(is_separator) == tune::VENDOR {
             return run.to_owned();
@@ -354,6 +358,17 @@ impl Anonymizer<'_> {
         });
         let is_known = |part: &str| self.ids.borrow().iter().any(|id| id.len() == ADDRESS && id.starts_with(part));
         let first = groups[0].to_ascii_lowercase();
+        // `001122aabbcc::lan`, `enp0s1f6-001122aabbcc`. A number has decimal digits only.
+        let is_bounded = |at: usize| {
+            (at > 0 || !before.ends_with(|c: char| c.is_ascii_alphanumeric()))
+                && (at + 1 < groups.len() || !after.starts_with(|c: char| c.is_ascii_alphanumeric()))
+        };
+        for (at, group) in groups.iter().enumerate().filter(|(_, group)| group.len() == ADDRESS) {
+            let is_number = group.bytes().all(|byte| byte.is_ascii_digit());
+            is_id[at] |= is_bounded(at) && (!is_number || is_known(group));
+        }
+        // `eui.0025388b71b0a5c2`, `wwn-0x5002538e40a1b2c3`.
+        is_id[0] |= first.len() >= DISK && DISKS.iter().any(|kind| before.to_ascii_lowercase().ends_with(kind));
         is_id[0] |= is_interface && (first.len() == ADDRESS || first.len() >= 3 && is_known(&first));
         let id: String = groups.iter().zip(&is_id).filter(|(_, is_id)| **is_id).map(|(group, _)| *group).collect();
         if id.is_empty() {
@@ -385,6 +400,9 @@ impl Anonymizer<'_> {
 const FORMS: [&[usize]; 4] = [&[8, 4, 4, 4, 12], &[2, 2, 2, 2, 2, 2], &[64], &[32]];
 /// Digits of a hardware address.
 const ADDRESS: usize = 12;
+/// Digits of the shortest identifier of a disk, and what comes before one.
+const DISK: usize = 16;
+const DISKS: [&str; 4] = ["eui.", "naa.", "wwn-0x", "nguid."];
 /// The kinds of interfaces that udev can name by their address (systemd.net-naming-scheme(7)).
 const INTERFACES: [&str; 5] = ["en", "ib", "sl", "wl", "ww"];
 
@@ -490,24 +508,36 @@ mod tests {
         assert_eq!(clean("00:aa:bb:cc:dd:ee"), "00:00:00:00:00:01");
         // A name of a thread is cut after 15 characters.
         assert_eq!(clean("irq/42-wlx00aab (irq/42-enx00112)"), "irq/42-wlx00000 (irq/42-enx00000)");
-        for text in ["enx00", "irq/42-enxfade", "xenx001122334455", "0x001122334455", "eno1 enp3s0f0 rx-001122334455"] {
+        for text in ["enx00", "irq/42-enxfade", "xenx001122334455", "0x001122334455", "eno1 enp3s0f0 rx-112233445566"] {
+            assert_eq!(clean(text), text);
+        }
+        assert_eq!(
+            clean("sys/class/leds/001122aabbcc::lan enp0s1f6-001122AABBCC"),
+            "sys/class/leds/000000000002::lan enp0s1f6-000000000002"
+        );
+        assert_eq!(clean("00:11:22:aa:bb:cc"), "00:00:00:00:00:02");
+        assert_eq!(
+            clean("nvme-eui.0025388b71b0a5c2 wwn-0x5002538e40a1b2c3-part1"),
+            "nvme-eui.0000000000000003 wwn-0x0000000000000004-part1"
+        );
+        for text in ["cpu 123456789012 0", "decade123456x", "0x001122aabbcc", "abcdef123456789"] {
             assert_eq!(clean(text), text);
         }
         let pod = "kubepods.slice/kubepods-burstable-pod5b8a5f0e_95d7_4a5f_a3f5_0f6d1d0b2b11.slice/cri-containerd-";
         assert_eq!(
             clean(&format!("{pod}{}.scope", "ab".repeat(32))),
             format!(
-                "kubepods.slice/kubepods-burstable-pod00000000_0000_0000_0000_000000000002.slice/cri-containerd-{}3.scope",
+                "kubepods.slice/kubepods-burstable-pod00000000_0000_0000_0000_000000000005.slice/cri-containerd-{}6.scope",
                 "0".repeat(63)
             )
         );
         assert_eq!(
             clean("kubepods/pod5b8a5f0e-95d7-4a5f-a3f5-0f6d1d0b2b11 pod0123456789abcdef0123456789abcdef"),
-            "kubepods/pod00000000-0000-0000-0000-000000000002 pod00000000000000000000000000000004"
+            "kubepods/pod00000000-0000-0000-0000-000000000005 pod00000000000000000000000000000007"
         );
         assert_eq!(
             clean("card.AA_BB_CC_DD_EE_FF battery_aa:bb:cc:dd:ee:ff:red"),
-            "card.00_00_00_00_00_05 battery_00:00:00:00:00:05:red"
+            "card.00_00_00_00_00_08 battery_00:00:00:00:00:08:red"
         );
     }
 
@@ -561,6 +591,42 @@ mod tests {
         let copy = Snapshot::of(&root, &[]);
         assert_eq!(copy.files["boot/firmware/own.txt"], b"isolcpus=2 password=removed\n");
         assert_eq!(copy.files[&info], std::fs::read(root.path(&info)).unwrap());
+    }
+
+    #[test]
+    fn files_of_tuned_and_of_the_owner_are_cleaned() {
+        let line = "isolcpus=2 nohz_full=2 password=alice ip=10.1.1.1 BOOTIF=01-00-11-22-33-44-55 secret";
+        let known = "isolcpus=2 nohz_full=2 password=removed ip=removed BOOTIF=removed removed";
+        assert_eq!(
+            clean(
+                "etc/tuned/bootcmdline",
+                format!("# x\nTUNED_BOOT_CMDLINE=\"{line}\"\nTUNED_BOOT_INITRD_ADD=\"/boot/studio\"\n").as_bytes()
+            ),
+            format!("TUNED_BOOT_CMDLINE=\"{known}\"\n")
+        );
+        for path in ["boot/grub/grubenv", "boot/grub2/grubenv"] {
+            let text = format!("# GRUB Environment Block\nsaved_entry=studio\ntuned_params={line}\n###\n");
+            assert_eq!(clean(path, text.as_bytes()), format!("tuned_params=\"{known}\"\n"));
+        }
+        assert_eq!(clean("etc/tuned/active_profile", b"studio-rt realtime\n"), "removed realtime\n");
+        assert_eq!(
+            clean("etc/mkinitcpio.d/linux.preset", b"default_uki=\"/efi/studio.efi\"\nALL_kver=/x\n"),
+            "default_uki=\"\"\n"
+        );
+        assert_eq!(
+            clean("etc/nixos/configuration.nix", b"# studio\nboot.kernelParams = [ \"quiet\" \"ip=10.0.0.1\" ];\n"),
+            "boot.kernelParams = [ \"quiet\" \"ip=removed\" ];\n"
+        );
+        assert_eq!(
+            clean(
+                "etc/kernelstub/configuration",
+                b"{\"user\":{\"kernel_options\":[\"quiet\",\"x=alice\"],\"esp\":\"/studio\"}}"
+            ),
+            "{\"user\":{\"kernel_options\":[\"quiet\",\"x=removed\"]}}\n"
+        );
+        assert_eq!(clean("etc/cmdline.d/root.conf", b"# alice\nroot=UUID=1 isolcpus=1\n"), "root=removed isolcpus=1\n");
+        assert_eq!(clean("etc/own.conf", b"studio\n"), "");
+        assert_eq!(clean("etc/os-release", b"ID=debian\n"), "ID=debian\n");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub use self::{
     table::{DEFINITIONS, Definition},
 };
 pub(crate) use self::{
-    boot::{VENDOR, arguments_to_add, is_boot_file, known_boot_lines},
+    boot::{VENDOR, arguments_to_add, is_boot_file, known_boot_lines, known_preset_lines, known_tuned_lines},
     cache::Share,
     files::{is_created_file, is_created_folder, is_persistent},
 };

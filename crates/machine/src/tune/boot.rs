@@ -464,20 +464,40 @@ fn configuration_of_grub2(root: &Root) -> Option<String> {
     Some(of_efi.unwrap_or_else(|| OWN.to_owned()))
 }
 
+/// The files with arguments that tuned adds to those of GRUB, each with its variable.
+const OF_TUNED: [(&str, &str); 3] = [
+    ("etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE="),
+    ("boot/grub2/grubenv", "tuned_params="),
+    ("boot/grub/grubenv", "tuned_params="),
+];
+/// The file with the names of tuned's profiles in force.
+const TUNED_PROFILE: &str = "etc/tuned/active_profile";
+/// The profiles of tuned for real-time work.
+const REALTIME_PROFILES: [&str; 5] =
+    ["realtime", "realtime-virtual-guest", "realtime-virtual-host", "cpu-partitioning", "cpu-partitioning-powersave"];
+
+/// The arguments in the variable of a file of tuned.
+fn tuned_line<'a>(text: &'a str, variable: &str) -> Option<&'a str> {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(variable))?;
+    Some(line.trim_matches('"'))
+}
+
 /// The arguments that tuned adds to those of GRUB.
 fn of_tuned(root: &Root) -> Option<String> {
-    const FILES: [(&str, &str); 3] = [
-        (TUNED_ARGUMENTS, TUNED_VARIABLE),
-        ("boot/grub2/grubenv", "tuned_params="),
-        ("boot/grub/grubenv", "tuned_params="),
-    ];
-    let line = |(path, name): (&str, &str)| {
-        let text = root.read(path)?;
-        let line = text.lines().find_map(|line| line.trim().strip_prefix(name))?;
-        Some(line.trim_matches('"').to_owned())
-    };
-    let lines: Vec<String> = FILES.into_iter().filter_map(line).collect();
+    let line = |(path, variable): (&str, &str)| Some(tuned_line(&root.read(path)?, variable)?.to_owned());
+    let lines: Vec<String> = OF_TUNED.into_iter().filter_map(line).collect();
     (!lines.is_empty()).then(|| lines.join(" "))
+}
+
+/// The known lines of a file of tuned, with cleaned arguments, and without names that the owner of the machine chose. `None`
+/// for other files.
+pub(crate) fn known_tuned_lines(path: &str, text: &str, clean: impl Fn(&str) -> String) -> Option<String> {
+    if path == TUNED_PROFILE {
+        let known = |name: &str| if REALTIME_PROFILES.contains(&name) { name.to_owned() } else { clean(name) };
+        return Some(text.split_whitespace().map(known).collect::<Vec<_>>().join(" ") + "\n");
+    }
+    let (_, variable) = OF_TUNED.into_iter().find(|(own, _)| *own == path)?;
+    Some(tuned_line(text, variable).map_or_else(String::new, |line| format!("{variable}\"{}\"\n", clean(line))))
 }
 
 /// The steps on a machine where tuned adds arguments that these replace: the kernel does not accept two sets of isolated CPUs.
@@ -485,7 +505,7 @@ fn of_tuned(root: &Root) -> Option<String> {
 /// `profiles/realtime/tuned.conf`).
 fn with_tuned(root: &Root, added: &[&str]) -> Option<Vec<String>> {
     let line = of_tuned(root).filter(|line| !boot_arguments::replaced(line, added).is_empty())?;
-    let profile = root.read("etc/tuned/active_profile").unwrap_or_default();
+    let profile = root.read(TUNED_PROFILE).unwrap_or_default();
     // The name becomes a part of a command.
     let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
     let is_realtime = |name: &&str| ["realtime", "cpu-partitioning"].iter().any(|of| name.starts_with(of));
@@ -550,14 +570,22 @@ fn has_entries(root: &Root) -> bool {
     FOLDERS[1..].iter().any(|folder| root.list(folder).iter().any(|name| name.ends_with(".conf")))
 }
 
-/// The presets of mkinitcpio.
+/// The presets of mkinitcpio, and their variable with the path of an image that contains the arguments.
 const PRESETS: &str = "etc/mkinitcpio.d";
+const UNIFIED_IMAGE: &str = "default_uki=";
+
+/// The part of such a preset that decides, without paths; `None` for other files.
+pub(crate) fn known_preset_lines(path: &str, text: &str) -> Option<String> {
+    path.strip_prefix(PRESETS).filter(|rest| rest.starts_with('/'))?;
+    let known = text.lines().filter(|line| line.trim().starts_with(UNIFIED_IMAGE));
+    Some(known.map(|_| format!("{UNIFIED_IMAGE}\"\"\n")).collect())
+}
 
 /// True if mkinitcpio makes images that contain the arguments.
 fn makes_unified_images(root: &Root) -> bool {
     let has_image = |name: &String| {
         let text = root.read(&format!("{PRESETS}/{name}")).unwrap_or_default();
-        text.lines().any(|line| line.trim().starts_with("default_uki="))
+        text.lines().any(|line| line.trim().starts_with(UNIFIED_IMAGE))
     };
     root.list(PRESETS).iter().filter(|name| name.ends_with(".preset")).any(has_image)
 }
@@ -637,9 +665,6 @@ const PARTS: &str = "etc/cmdline.d";
 const NIXOS: &str = "etc/nixos/configuration.nix";
 /// The configuration of kernelstub.
 const KERNELSTUB_OPTIONS: &str = "etc/kernelstub/configuration";
-/// The arguments that tuned adds to those of GRUB, and their variable.
-const TUNED_ARGUMENTS: &str = "etc/tuned/bootcmdline";
-const TUNED_VARIABLE: &str = "TUNED_BOOT_CMDLINE=";
 
 /// The other files with arguments of the kernel, and the folders with such files.
 const OTHERS: [&str; 9] = [
