@@ -64,6 +64,12 @@ pub enum Unreadable {
     /// The file exists, or may exist, but this process has no right to read it.
     #[error("no right to read it: run as root")]
     Forbidden,
+    /// The file exists, but the kernel is locked down, so that root may not read it either (kernel_lockdown(7)).
+    #[error("the kernel is locked down, also for root, as usual with Secure Boot: see /{LOCKDOWN}")]
+    LockedDown,
+    /// The file exists, or may exist, but root may not read it either, as in a container.
+    #[error("the kernel refuses it to root, too: run outside of a container, with all capabilities")]
+    Refused,
     /// The file exists, but the kernel returned another error.
     #[error("it cannot be read; see `dmesg`")]
     Failed,
@@ -125,8 +131,8 @@ impl Root {
             let path = path.trim_start_matches('/').to_owned();
             match why {
                 Unreadable::Absent => return read,
-                Unreadable::Forbidden | Unreadable::Failed => drop(kept.seen.unread.insert(path.clone())),
                 Unreadable::NotUnderstood => {}
+                _ => drop(kept.seen.unread.insert(path.clone())),
             }
             kept.unread.push(Unread { path, why: *why });
         }
@@ -355,12 +361,26 @@ fn read_at_once(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The mode of the kernel's lockdown in brackets, among all modes.
+const LOCKDOWN: &str = "sys/kernel/security/lockdown";
+
+impl Unreadable {
+    /// The reason why root has no right to read a file, by the text of the file with the lockdown.
+    fn of_root(lockdown: Option<&str>) -> Self {
+        let is_locked_down = lockdown.is_some_and(|modes| modes.contains('[') && !modes.contains("[none]"));
+        if is_locked_down { Self::LockedDown } else { Self::Refused }
+    }
+}
+
 impl From<&io::Error> for Unreadable {
     fn from(error: &io::Error) -> Self {
         match error.kind() {
             // Its process has ended.
             _ if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Self::Absent,
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Absent,
+            io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
+                Self::of_root(fs::read_to_string(Path::new("/").join(LOCKDOWN)).ok().as_deref())
+            }
             io::ErrorKind::PermissionDenied => Self::Forbidden,
             _ => Self::Failed,
         }
@@ -397,7 +417,18 @@ mod tests {
         assert_eq!(root.try_read("proc/other"), Err(Unreadable::Absent));
         assert_eq!(root.try_read("proc/limit/below"), Err(Unreadable::Absent));
         assert_eq!(root.try_read("proc"), Err(Unreadable::Failed));
-        assert_eq!(Unreadable::from(&io::Error::from(io::ErrorKind::PermissionDenied)), Unreadable::Forbidden);
+        let denied = Unreadable::from(&io::Error::from(io::ErrorKind::PermissionDenied));
+        let is_root = rustix::process::geteuid().is_root();
+        assert_eq!(denied == Unreadable::Forbidden, !is_root, "{denied}");
+        assert_eq!(denied.to_string().ends_with("run as root"), !is_root, "{denied}");
+        for (modes, expected) in [
+            (Some("none [integrity] confidentiality\n"), Unreadable::LockedDown),
+            (Some("none integrity [confidentiality]\n"), Unreadable::LockedDown),
+            (Some("[none] integrity confidentiality\n"), Unreadable::Refused),
+            (None, Unreadable::Refused),
+        ] {
+            assert_eq!(Unreadable::of_root(modes), expected, "{modes:?}");
+        }
         assert!(root.list("nowhere").is_empty());
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("secret"), "1").unwrap();

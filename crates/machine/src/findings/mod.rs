@@ -102,6 +102,8 @@ pub(crate) fn unless_unread(finding: Finding, unread: &[Unread]) -> Finding {
             let what = match why {
                 Unreadable::Forbidden => "readable: run as root",
                 Unreadable::NotUnderstood => "understood",
+                Unreadable::LockedDown => "readable: the kernel is locked down",
+                Unreadable::Refused => "readable: the kernel refuses it to root, too",
                 Unreadable::Absent | Unreadable::Failed => "readable",
             };
             unknown(&finding.id, format!("not everything that decides this is {what}"), without(path, *why))
@@ -365,6 +367,8 @@ pub(crate) fn without(path: &str, why: Unreadable) -> String {
     let why = match why {
         Unreadable::Absent => "does not exist",
         Unreadable::Forbidden => "may not be read",
+        Unreadable::LockedDown => "may not be read while the kernel is locked down",
+        Unreadable::Refused => "may not be read, also not by root",
         Unreadable::Failed => "cannot be read",
         Unreadable::NotUnderstood => "has a content that is not understood",
     };

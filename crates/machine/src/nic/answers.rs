@@ -192,7 +192,9 @@ fn read(root: &Root, path: &str) -> Result<Answer, String> {
     let bytes = root.parsed(path, parse).map_err(|why| match why {
         Unreadable::Absent => format!("/{path} was not recorded"),
         Unreadable::NotUnderstood => format!("/{path} is empty or not hexadecimal"),
-        Unreadable::Forbidden | Unreadable::Failed => format!("/{path} cannot be read"),
+        Unreadable::Forbidden | Unreadable::LockedDown | Unreadable::Refused | Unreadable::Failed => {
+            format!("/{path} cannot be read")
+        }
     })?;
     Ok(Answer::from_bytes(bytes))
 }
