@@ -80,6 +80,15 @@ fn irq_balance(context: &CheckContext) -> Finding {
     }
 }
 
+/// The priority of most interrupt threads: those above were raised on purpose. `None` if none has a real-time priority.
+pub(super) fn usual_priority(threads: &[Scheduled]) -> Option<u32> {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    let handlers = threads.iter().filter(|thread| thread.is_kernels && thread.name.starts_with("irq/"));
+    let priorities = handlers.filter_map(|thread| thread.realtime.and_then(Realtime::priority));
+    priorities.for_each(|priority| *counts.entry(priority).or_default() += 1);
+    counts.into_iter().max_by_key(|&(priority, count)| (count, priority)).map(|(priority, _)| priority)
+}
+
 /// The CPUs that irqbalance leaves alone: the isolated ones, or the ones of its settings if no CPU is isolated. `None` if it
 /// uses all CPUs, or an isolated one.
 fn left_alone(context: &CheckContext, environment: &Environment) -> Option<CpuList> {
@@ -290,10 +299,7 @@ fn threads(context: &CheckContext) -> Finding {
     let Some(any) = handlers.first() else {
         return not_applicable(ID, "interrupts are handled without threads", "/proc/*/comm: no irq/N");
     };
-    // The priority of most of them: those above were raised on purpose.
-    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-    handlers.iter().filter_map(priority).for_each(|priority| *counts.entry(priority).or_default() += 1);
-    let Some((&limit, _)) = counts.iter().max_by_key(|(priority, count)| (**count, **priority)) else {
+    let Some(limit) = usual_priority(threads) else {
         let path = format!("proc/{}/task/{}/stat", any.process, any.id);
         return unknown(ID, "no interrupt thread has a real-time priority", context.evidence(&path));
     };

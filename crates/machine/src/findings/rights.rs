@@ -2,7 +2,10 @@
 
 use record::Finding;
 
-use super::{Check, CheckContext, Explain, evidence, fail, files, not_applicable, ok, unknown, warn, without};
+use super::{
+    Check, CheckContext, Explain, evidence, fail, files, irq::usual_priority, not_applicable, ok, unknown, warn,
+    without,
+};
 use crate::{RIGHTS, cgroup, kernel::version, virt};
 
 /// Bits of `CapEff` (`capability.h`).
@@ -71,6 +74,12 @@ fn how_to_grant(context: &CheckContext, right: &Right) -> String {
     }
 }
 
+/// The priority of interrupt threads, if a limit allows none above it.
+fn not_above_interrupts(context: &CheckContext, limit: &str) -> Option<u32> {
+    let limit: u32 = limit.parse().ok().filter(|limit| *limit > 0)?;
+    usual_priority(context.threads()?).filter(|usual| limit <= *usual)
+}
+
 fn realtime(context: &CheckContext) -> Finding {
     const ID: &str = "rights.realtime";
     let granted = Granted::read(context, CAP_SYS_NICE, "Max realtime priority");
@@ -84,6 +93,18 @@ fn realtime(context: &CheckContext) -> Finding {
                 None => how_to_grant(context, &REALTIME),
             },
         ).permanent(),
+        (Some(false), Some(limit)) if let Some(usual) = not_above_interrupts(context, limit) => {
+            let title = format!("may use real-time priorities up to {limit} only, not above interrupt threads ({usual})");
+            warn(ID, title, granted.evidence)
+                .because(
+                    "Each interrupt of any device delays a thread that is not above the threads of interrupts.",
+                    match granted.hard_limit.filter(|limit| not_above_interrupts(context, limit).is_none()) {
+                        Some(limit) => format!("ulimit -S -r {limit}   # in this shell\n{RIGHTS}"),
+                        None => how_to_grant(context, &REALTIME),
+                    },
+                )
+                .permanent()
+        }
         (_, Some(limit)) if limit != "0" => {
             ok(ID, format!("may use real-time priorities up to {limit} (RLIMIT_RTPRIO)"), granted.evidence)
         }

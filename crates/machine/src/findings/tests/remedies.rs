@@ -454,6 +454,32 @@ fn a_right_that_the_hard_limit_grants_needs_no_setup() {
     assert!(remedy("0 0").starts_with("sudo "), "{}", remedy("0 0"));
 }
 
+/// A thread at or below the threads of interrupts waits for each of them.
+#[test]
+fn a_right_to_priorities_below_interrupt_threads_is_too_small() {
+    let judged = |limits: &str, has_threads: bool| {
+        let limits = format!("Limit Soft Hard Units\nMax realtime priority     {limits}\n");
+        let (_folder, root) =
+            machine(&[("proc/self/status", "CapEff:\t0000000000000000\n"), ("proc/self/limits", &limits)]);
+        if has_threads {
+            let zeros = "0 ".repeat(17);
+            let stat = format!("40 (irq/7-eth0) S 2 0 0 0 0 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 100 {zeros}50 1");
+            for (path, text) in [("stat", &*stat), ("comm", "irq/7-eth0")] {
+                put(&root, &format!("proc/40/{path}"), text);
+                put(&root, &format!("proc/40/task/40/{path}"), text);
+            }
+            put(&root, "proc/2/comm", "kthreadd");
+            put(&root, "proc/2/stat", &stat.replace("40 (irq/7-eth0) S 2", "2 (kthreadd) S 0"));
+        }
+        let found = finding(&root, "rights.realtime");
+        (found.state, found.remedy.starts_with("ulimit -S -r "))
+    };
+    assert_eq!(judged("1 1", true), (FindingState::Warn, false));
+    assert_eq!(judged("50 95", true), (FindingState::Warn, true));
+    assert_eq!(judged("51 51", true), (FindingState::Ok, false));
+    assert_eq!(judged("1 1", false), (FindingState::Ok, false));
+}
+
 /// The kernel refuses to move the interrupts of a disk's queues, and does not show before Linux 6.13 which these are.
 #[test]
 fn no_command_moves_the_queue_of_a_disk() {
