@@ -378,7 +378,7 @@ fn answer_of_findings(
 /// The sentence of the answer of `punctual check`.
 #[must_use]
 pub fn machine_headline(findings: &[Finding], style: &Style, width: usize) -> String {
-    part(style, width, &|page| machine::headline(page, &machine::distinct(findings)))
+    part(style, width, &|page| machine::headline(page, findings))
 }
 
 /// The sentence of the answer.

@@ -18,7 +18,7 @@ const NAMES: usize = 10;
 #[must_use]
 pub fn check(title: &str, facts: &[(&str, String)], findings: &[Finding], style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
-    headline(&mut page, &distinct(findings));
+    headline(&mut page, findings);
     page.heading(title);
     for (name, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
         page.fact(name, NAMES, text);
@@ -54,6 +54,26 @@ mod tests {
         let page = check("Interface eth0", &[], &findings, &style, 80);
         assert_eq!(page.matches("no link of its own").count(), 2, "{page}");
         assert!(page.contains("of 2 findings"), "{page}");
+    }
+
+    #[test]
+    fn each_answer_of_check_counts_the_same() {
+        let unread = |id: &str| Finding {
+            id: id.to_owned(),
+            state: FindingState::Unknown,
+            title: "not readable".to_owned(),
+            ..Finding::default()
+        };
+        let findings = [unread("cpu.tick"), unread("cpu.workqueues")];
+        let style = Style { color: false, unicode: false };
+        let pages = [
+            super::super::findings(&findings, &style, 80),
+            super::super::machine_headline(&findings, &style, 80),
+            check("Interface eth0", &[], &findings, &style, 80),
+        ];
+        for page in pages {
+            assert!(page.contains("unknown: 1."), "{page}");
+        }
     }
 
     #[test]

@@ -170,10 +170,12 @@ pub(crate) fn sentence(findings: &[Finding]) -> (Ink, String) {
     (ink, format!("{text}."))
 }
 
-/// Writes that sentence, and how many settings are good.
+/// Writes that sentence, and how many settings are good. Findings that read as another one are counted once, as they are
+/// listed.
 pub(super) fn headline(page: &mut Page, findings: &[Finding]) {
-    let (ink, text) = sentence(findings);
-    let count = |state: FindingState| of(findings)(&state).len();
+    let findings = distinct(findings);
+    let (ink, text) = sentence(&findings);
+    let count = |state: FindingState| of(&findings)(&state).len();
     let (good, unknown) = (count(FindingState::Ok), count(FindingState::Unknown));
     page.answer(ink, &format!("{text} Good: {good}; unknown: {unknown}."));
 }
