@@ -1,15 +1,25 @@
 //! Arguments of the kernel. They are never written: a mistake in them can keep a machine from booting.
 
+mod files;
 mod loader;
+mod shell;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
-
 use serde::Serialize;
 
-pub(crate) use self::loader::VENDOR;
-use self::loader::{Loader, Traces};
+use self::{
+    files::{
+        BLS_ENTRIES, EXTLINUX, EXTLINUX_OPTIONS, EXTLINUX_VARIABLE, EXTRA_ARGUMENTS, GRUB, GRUB_DEFAULT, GRUB_EVERY,
+        NIXOS, U_ENV, boots, first_line, grub_files, has_parts, lines,
+    },
+    loader::{Loader, Traces},
+    shell::{after_equals, in_effect, shell_variable},
+};
+pub(crate) use self::{
+    files::{is_boot_file, known_boot_lines},
+    loader::VENDOR,
+};
 use super::firmware;
 use crate::{
     CpuList, Root, boot_arguments, cpus,
@@ -97,80 +107,6 @@ pub(crate) fn arguments_to_add(root: &Root, cmdline: &str, cpus: &CpuList, other
         arguments.extend(lacking);
     }
     arguments
-}
-
-/// The files with arguments that the boot loader of this machine reads. Those of a container are not the ones of its host.
-fn files_of_loader(root: &Root) -> Vec<String> {
-    if virt::is_container(root) {
-        return Vec::new();
-    }
-    // The firmware of a Raspberry Pi reads one of the files, which can have another name.
-    let of_pi = if firmware::is_pi(root) { pi_command_line(root) } else { None };
-    let traces = Traces::read(root);
-    let is_of_other = |path: &String| readers(path).is_some_and(|readers| !readers.iter().any(|it| traces.allow(*it)));
-    let is_unused = |path: &String| match &of_pi {
-        Some(own) => ONE_LINE.contains(&&**path) && path.starts_with("boot/") || path == own,
-        None => false,
-    };
-    let parts = if has_parts(root, &traces) { list_of(root, PARTS) } else { Vec::new() };
-    let others = boot_files(root).into_iter().chain(parts).filter(|path| !is_unused(path) && !is_of_other(path));
-    of_pi.iter().cloned().chain(others).collect()
-}
-
-/// The lines of arguments in such a file.
-fn lines_of(root: &Root, path: &str) -> Vec<String> {
-    if !is_boot_file(path) {
-        return vec![first_line(root, path)];
-    }
-    let lines = RefCell::new(Vec::new());
-    known_boot_lines(path, &root.read(path).unwrap_or_default(), |line| {
-        lines.borrow_mut().push(line.to_owned());
-        String::new()
-    });
-    lines.into_inner()
-}
-
-/// The lines of arguments in the files of the boot loader.
-fn lines(root: &Root) -> Vec<String> {
-    files_of_loader(root).iter().flat_map(|path| lines_of(root, path)).collect()
-}
-
-/// The arguments of each boot that these files describe, in one line. Several lines of a file can be for one boot.
-fn boots(root: &Root, added: &[String]) -> Vec<String> {
-    let of_tuned = of_tuned(root).unwrap_or_default();
-    let mut boots = Vec::new();
-    let mut parts = Vec::new();
-    for path in files_of_loader(root) {
-        let lines = lines_of(root, &path);
-        match &*path {
-            GRUB => {
-                let files = grub_files(root);
-                let all = [GRUB_EVERY, GRUB_DEFAULT].into_iter().flat_map(|name| in_effect(root, &files, name));
-                let all = all.map(|assignment| assignment.value.text).chain([of_tuned.clone()]);
-                boots.push(all.collect::<Vec<_>>().join(" "));
-            }
-            // They are a part of the above.
-            path if path.starts_with("etc/default/grub.d/") => {}
-            EXTLINUX => boots.extend(lines),
-            path if path.starts_with(PARTS) => parts.extend(lines),
-            // The arguments are in another file.
-            U_ENV | NIXOS | KERNELSTUB_OPTIONS if lines.is_empty() => {}
-            path if path.contains("/loader/entries/") => {
-                let line = lines.join(" ").replace("$tuned_params", &of_tuned);
-                // An entry without arguments is for another system.
-                boots.extend((!lines.is_empty()).then_some(line));
-            }
-            _ => boots.push(lines.join(" ")),
-        }
-    }
-    boots.extend((!parts.is_empty()).then(|| parts.join(" ")));
-    // A command changes arguments that are not known here, and replaces those of the same name.
-    let words: Vec<&str> = added.iter().map(String::as_str).collect();
-    let is_command = |(_, steps): (_, Vec<String>)| steps.first().is_some_and(|step| step.starts_with("sudo "));
-    if boots.is_empty() && !virt::is_container(root) && found(root, &words).is_some_and(is_command) {
-        boots.push(String::new());
-    }
-    boots
 }
 
 /// The steps that add these arguments to this machine's boot loader. They replace those of the same name.
@@ -560,16 +496,6 @@ fn by_command<'a>(
     old.chain(new).fold(command.to_owned(), |command, option| command + &option)
 }
 
-/// True if the arguments of an image are in parts of their own. With entries, the parts are for something else.
-fn has_parts(root: &Root, traces: &Traces) -> bool {
-    traces.allow(Loader::UnifiedImage) && root.exists(PARTS) && !root.exists("etc/kernel/cmdline") && !has_entries(root)
-}
-
-/// True if systemd-boot or GRUB has entries in files.
-fn has_entries(root: &Root) -> bool {
-    FOLDERS[1..].iter().any(|folder| root.list(folder).iter().any(|name| name.ends_with(".conf")))
-}
-
 /// The presets of mkinitcpio, and their variable with the path of an image that contains the arguments.
 const PRESETS: &str = "etc/mkinitcpio.d";
 const UNIFIED_IMAGE: &str = "default_uki=";
@@ -609,11 +535,6 @@ fn one_line(root: &Root, path: &str, added: &[&str]) -> String {
     changed(&format!("the one line of /{path}"), &first_line(root, path), added, str::to_owned)
 }
 
-/// The only line of such a file that boot loaders read.
-fn first_line(root: &Root, path: &str) -> String {
-    root.read(path).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
-}
-
 /// The line of a file with these arguments; `write` makes it from all arguments. Of a line that a snapshot has removed words
 /// from, only the change.
 fn changed(place: &str, line: &str, added: &[&str], write: impl Fn(&str) -> String) -> String {
@@ -633,13 +554,6 @@ fn reduced(place: &str, line: &str, added: &[&str], write: impl Fn(&str) -> Stri
     (!old.is_empty()).then(|| format!("{place}: {text}"))
 }
 
-/// The entries of GRUB that follow the boot loader specification.
-const BLS_ENTRIES: &str = "boot/loader/entries";
-/// Variables for the script of Armbian's and of Orange Pi's images, with the same names.
-const EXTRA_ARGUMENTS: [&str; 2] = ["boot/armbianEnv.txt", "boot/orangepiEnv.txt"];
-/// Variables of U-Boot that a script reads.
-const U_ENV: &str = "boot/uEnv.txt";
-
 /// The new line of that file. Its variables depend on the script: `cmdline` in the images of BeagleBoard.org.
 fn u_env(root: &Root, added: &[&str]) -> String {
     let text = root.read(U_ENV).unwrap_or_default();
@@ -653,143 +567,6 @@ fn u_env(root: &Root, added: &[&str]) -> String {
             format!("add to the variable of /{U_ENV} that your boot script puts into bootargs: {}", added.join(" "))
         }
     }
-}
-
-/// The files with one line of arguments.
-const ONE_LINE: [&str; 4] =
-    ["boot/firmware/cmdline.txt", "boot/firmware/current/cmdline.txt", "boot/cmdline.txt", "etc/kernel/cmdline"];
-
-/// The folder with the parts of the arguments that mkinitcpio puts into images.
-const PARTS: &str = "etc/cmdline.d";
-/// The configuration of NixOS.
-const NIXOS: &str = "etc/nixos/configuration.nix";
-/// The configuration of kernelstub.
-const KERNELSTUB_OPTIONS: &str = "etc/kernelstub/configuration";
-
-/// The other files with arguments of the kernel, and the folders with such files.
-const OTHERS: [&str; 9] = [
-    EXTLINUX,
-    EXTLINUX_OPTIONS,
-    GRUB,
-    "etc/default/u-boot",
-    EXTRA_ARGUMENTS[0],
-    EXTRA_ARGUMENTS[1],
-    U_ENV,
-    NIXOS,
-    KERNELSTUB_OPTIONS,
-];
-const FOLDERS: [&str; 4] =
-    ["etc/default/grub.d", "boot/loader/entries", "boot/efi/loader/entries", "efi/loader/entries"];
-
-/// True for a file of a boot loader that has arguments of the kernel.
-pub(crate) fn is_boot_file(path: &str) -> bool {
-    let is_below = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    ONE_LINE.contains(&path) || OTHERS.contains(&path) || is_below(PARTS) || FOLDERS.iter().any(|it| is_below(it))
-}
-
-fn list_of(root: &Root, folder: &str) -> Vec<String> {
-    root.list(folder).into_iter().map(|name| format!("{folder}/{name}")).collect()
-}
-
-fn boot_files(root: &Root) -> Vec<String> {
-    let single = ONE_LINE.iter().chain(&OTHERS).map(|path| (*path).to_owned());
-    let in_folders = FOLDERS.iter().flat_map(|folder| list_of(root, folder));
-    single.chain(in_folders).filter(|path| root.exists(path)).collect()
-}
-
-/// The boot loaders that such a file is for; `None` if it is for any.
-fn readers(path: &str) -> Option<&'static [Loader]> {
-    match path {
-        EXTLINUX | EXTLINUX_OPTIONS | "etc/default/u-boot" => Some(&[Loader::Extlinux]),
-        U_ENV => Some(&[Loader::UBoot]),
-        KERNELSTUB_OPTIONS => Some(&[Loader::SystemdBoot]),
-        path if EXTRA_ARGUMENTS.contains(&path) => Some(&[Loader::UBoot]),
-        path if path.starts_with(GRUB) => Some(&[Loader::Grub]),
-        path if path.starts_with(BLS_ENTRIES) => Some(&[Loader::Grub, Loader::SystemdBoot]),
-        path if path.contains("/loader/entries/") => Some(&[Loader::SystemdBoot]),
-        path if path.ends_with("/cmdline.txt") => Some(&[Loader::PiFirmware]),
-        _ => None,
-    }
-}
-
-/// The lines of such a file with arguments of the kernel, which are cleaned.
-pub(crate) fn known_boot_lines(path: &str, text: &str, clean: impl Fn(&str) -> String) -> String {
-    if ONE_LINE.contains(&path) {
-        return clean(text.lines().next().unwrap_or_default()) + "\n";
-    }
-    if path.strip_prefix(PARTS).is_some_and(|rest| rest.starts_with('/')) {
-        let used = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        return used.map(|line| clean(line) + "\n").collect();
-    }
-    if path == NIXOS {
-        let list = |line: String| {
-            let quoted: Vec<String> = boot_arguments::words(&line).iter().map(|word| format!("\"{word}\"")).collect();
-            format!("boot.kernelParams = [ {} ];\n", quoted.join(" "))
-        };
-        return nix_parameters(text).map(|line| list(clean(&line))).unwrap_or_default();
-    }
-    if path == KERNELSTUB_OPTIONS {
-        let json = |line: String| {
-            let options = boot_arguments::words(&line);
-            serde_json::json!({ "user": { "kernel_options": options } }).to_string() + "\n"
-        };
-        return kernelstub_options(text).map(|line| json(clean(&line))).unwrap_or_default();
-    }
-    const SHELL: [&str; 4] = [GRUB_DEFAULT, GRUB_EVERY, "U_BOOT_PARAMETERS", EXTLINUX_VARIABLE];
-    let known = |line: &str| {
-        let line = line.trim();
-        let (key, rest) = line.split_once('=').unwrap_or_default();
-        let (keyword, words) = line.split_once(char::is_whitespace).unwrap_or_default();
-        if let Some(Assignment { head, value, .. }) = SHELL.iter().find_map(|name| Assignment::of(path, line, name)) {
-            return Some(Assignment::line(&head, &value, &clean(&value.text)) + "\n");
-        }
-        if matches!(key, "extraargs" | "cmdline" | "optargs" | "bootargs") {
-            return Some(format!("{key}={}\n", clean(rest)));
-        }
-        let is = |known: &[&str]| known.iter().any(|known| keyword.eq_ignore_ascii_case(known));
-        if is(&["append", "options"]) {
-            return Some(format!("{keyword} {}\n", clean(words)));
-        }
-        // The names of entries of extlinux, and of the one that boots.
-        (path == EXTLINUX && is(&["default", "label"])).then(|| format!("{line}\n"))
-    };
-    joined(text).lines().filter_map(known).collect()
-}
-
-/// The strings of the list `boot.kernelParams`.
-fn nix_parameters(text: &str) -> Option<String> {
-    let uncommented: String = text.lines().filter(|line| !line.trim().starts_with('#')).collect();
-    let (_, value) = uncommented.split_once("boot.kernelParams")?;
-    let (list, _) = value.split_once('[')?.1.split_once(']')?;
-    // Every second part is between quotes.
-    Some(list.split('"').skip(1).step_by(2).collect::<Vec<_>>().join(" "))
-}
-
-/// The arguments that kernelstub gives to each boot entry.
-fn kernelstub_options(text: &str) -> Option<String> {
-    let configuration: serde_json::Value = serde_json::from_str(text).ok()?;
-    let options = configuration.pointer("/user/kernel_options")?.as_array()?;
-    Some(options.iter().filter_map(serde_json::Value::as_str).collect::<Vec<_>>().join(" "))
-}
-
-/// The text of a shell's file with each continued line in one.
-fn joined(text: &str) -> String {
-    text.replace("\\\n", "")
-}
-
-const EXTLINUX: &str = "boot/extlinux/extlinux.conf";
-/// The file that the configuration is made from on Alpine, and its variable.
-const EXTLINUX_OPTIONS: &str = "etc/update-extlinux.conf";
-const EXTLINUX_VARIABLE: &str = "default_kernel_opts";
-const GRUB: &str = "etc/default/grub";
-/// The arguments of an ordinary boot, and those of every boot.
-const GRUB_DEFAULT: &str = "GRUB_CMDLINE_LINUX_DEFAULT";
-const GRUB_EVERY: &str = "GRUB_CMDLINE_LINUX";
-
-/// The files of these variables. Later ones replace the variables of earlier ones.
-fn grub_files(root: &Root) -> Vec<String> {
-    let parts = list_of(root, "etc/default/grub.d").into_iter().filter(|name| name.ends_with(".cfg"));
-    [GRUB.to_owned()].into_iter().chain(parts).collect()
 }
 
 /// The lines of the variables that GRUB's configuration is made from. The arguments are those of an ordinary boot; a value
@@ -900,114 +677,4 @@ fn set_environment(added: &[&str]) -> Vec<String> {
          in that script"
             .to_owned(),
     ]
-}
-
-/// The value of a shell variable, with its quotes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ShellValue {
-    text: String,
-    quote: char,
-}
-
-impl ShellValue {
-    /// The value at the start of a text, which a comment can follow.
-    fn parse(text: &str) -> Self {
-        let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''));
-        let Some(quote) = quote else {
-            let text = text.split([' ', '\t', ';', '#']).next().unwrap_or_default().to_owned();
-            return Self { text, quote: '"' };
-        };
-        let mut is_escaped = false;
-        let ends = |c: char| {
-            let ends = c == quote && !is_escaped;
-            is_escaped = c == '\\' && quote == '"' && !is_escaped;
-            ends
-        };
-        Self { text: text[1..].split(ends).next().unwrap_or_default().to_owned(), quote }
-    }
-}
-
-/// An assignment of a shell variable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Assignment {
-    path: String,
-    /// The text before the value: `NAME=`, `export NAME+=`.
-    head: String,
-    value: ShellValue,
-    /// True if its value contains the one before.
-    inherits: bool,
-}
-
-impl Assignment {
-    /// The assignment of this variable in a line.
-    fn of(path: &str, line: &str, name: &str) -> Option<Self> {
-        let line = line.trim();
-        let plain = line.strip_prefix("export ").map_or(line, str::trim_start).strip_prefix(name)?;
-        let value = plain.strip_prefix("+=").or_else(|| plain.strip_prefix('='))?;
-        let head = &line[..line.len() - value.len()];
-        let value = ShellValue::parse(value);
-        let contains_itself = || {
-            let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-            value.text.contains(&format!("${{{name}}}")) || value.text.split(&format!("${name}")).skip(1).any(is_end)
-        };
-        let inherits = head.ends_with("+=") || (value.quote == '"' && contains_itself());
-        Some(Self { path: path.to_owned(), head: head.to_owned(), value, inherits })
-    }
-
-    /// The line with this value. A part that is appended begins with a blank.
-    fn line(head: &str, value: &ShellValue, text: &str) -> String {
-        let blank = if head.ends_with("+=") && !text.is_empty() { " " } else { "" };
-        format!("{head}{0}{blank}{text}{0}", value.quote)
-    }
-
-    fn with(&self, added: &[&str]) -> String {
-        let write = |text: &str| Self::line(&self.head, &self.value, text);
-        changed(&self.place(), &self.value.text, added, write)
-    }
-
-    /// The file, and the variable if its line is not known as a whole.
-    fn place(&self) -> String {
-        match boot_arguments::is_incomplete(&self.value.text) {
-            true => format!("in /{}, {}", self.path, self.head.trim_end_matches(['=', '+'])),
-            false => format!("in /{}", self.path),
-        }
-    }
-
-    /// The line without the arguments that others replace; `None` if it has none of them.
-    fn without(&self, added: &[&str]) -> Option<String> {
-        let write = |text: &str| Self::line(&self.head, &self.value, text);
-        reduced(&self.place(), &self.value.text, added, write)
-    }
-}
-
-/// The assignments that make the value of a variable, in their order: the last one, and those before it whose value it
-/// contains.
-fn in_effect(root: &Root, files: &[String], name: &str) -> Vec<Assignment> {
-    let mut all: Vec<Assignment> = Vec::new();
-    for path in files {
-        let text = joined(&root.read(path).unwrap_or_default());
-        all.extend(text.lines().filter_map(|line| Assignment::of(path, line, name)));
-    }
-    let first = all.iter().rposition(|assignment| !assignment.inherits).unwrap_or(0);
-    all.split_off(first.min(all.len()))
-}
-
-/// The new lines of files of shell variables.
-fn shell_variable(root: &Root, files: &[String], name: &str, added: &[&str]) -> Vec<String> {
-    let all = in_effect(root, files, name);
-    let Some((last, earlier)) = all.split_last() else {
-        let path = files.first().map_or("", |path| path);
-        return vec![format!("in /{path}: {name}=\"{}\"", added.join(" "))];
-    };
-    let mut lines: Vec<String> = earlier.iter().filter_map(|assignment| assignment.without(added)).collect();
-    lines.push(last.with(added));
-    lines
-}
-
-/// The new line of a file of U-Boot variables, whose values end with the line.
-fn after_equals(root: &Root, path: &str, name: &str, added: &[&str]) -> String {
-    let text = root.read(path).unwrap_or_default();
-    let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
-    let value = values.next_back().unwrap_or_default();
-    changed(&format!("in /{path}"), value, added, |line| format!("{name}={line}"))
 }

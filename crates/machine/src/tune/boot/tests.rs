@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::*;
+use super::{files::KERNELSTUB_OPTIONS, *};
 
 fn steps(files: &[(&str, &str)]) -> (Option<&'static str>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
