@@ -32,17 +32,19 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
         return listed_stalls(&listed, measured_ns, period_ns, limit_ns);
     }
     let windows = late_windows(&series.maxima, limit_ns);
-    let cycles = in_cycles(deadlines_late(series, limit_ns), measured_ns, period_ns).max(windows);
+    let deadlines = deadlines_late(series, limit_ns);
     let each = series.raw.iter().filter(|(late_ns, _)| *late_ns > limit_ns);
     let (wake_ups, seconds) = each.fold((0u64, 0u64), |(wake_ups, seconds), (late_ns, count)| {
         let of_each = late_ns.unsigned_abs().div_ceil(SECOND_NS);
         (wake_ups.saturating_add(count), seconds.saturating_add(of_each.saturating_mul(count)))
     });
+    let cycles = most_cycles(deadlines, wake_ups, measured_ns, period_ns).max(windows);
+    let least_cycles = in_cycles(deadlines, measured_ns, period_ns).max(windows);
     Late {
         cycles,
         // A stall makes at least one cycle late, of those that count.
         stalls: Grouped { total: seconds.clamp(1, cycles), independent: wake_ups.clamp(1, cycles) },
-        stalls_at_least: windows.max(seconds_of(cycles, period_ns)),
+        stalls_at_least: windows.max(seconds_of(least_cycles, period_ns)),
     }
 }
 
@@ -155,7 +157,7 @@ pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> 
     if total == 0 {
         return Late::default();
     }
-    let cycles = in_cycles(total, measured_ns, period_ns);
+    let cycles = most_cycles(total, runs, measured_ns, period_ns);
     let seconds = seconds_of(total, measured_ns).min(cycles);
     let most = runs.clamp(1, total).saturating_sub(1).saturating_add(seconds).min(cycles);
     Late { cycles, stalls: Grouped { total: most, independent: most }, stalls_at_least: seconds }
@@ -200,7 +202,14 @@ fn deadlines_late(series: &Series, limit_ns: i64) -> u64 {
     counted.count_above(limit_ns).max(1)
 }
 
-/// `deadlines` in cycles of the use. If deadlines are closer together than cycles, they count once per cycle.
+/// The most cycles of the use that late deadlines in so many runs of consecutive ones are in: each run is in cycles of its own.
+fn most_cycles(deadlines: u64, runs: u64, measured_ns: u64, period_ns: u64) -> u64 {
+    // Single deadlines are in most cycles, beside one long run.
+    let single = runs.min(deadlines).saturating_sub(1);
+    single.saturating_add(in_cycles(deadlines - single, measured_ns, period_ns))
+}
+
+/// `deadlines` in cycles of the use, if they are consecutive. If deadlines are closer together than cycles, they count once per cycle.
 fn in_cycles(deadlines: u64, measured_ns: u64, period_ns: u64) -> u64 {
     if measured_ns >= period_ns {
         return deadlines;
@@ -295,6 +304,23 @@ mod tests {
         };
         assert_eq!(of(258, 2), (258, 4, 3));
         assert_eq!((of(258, 258), of(1, 1), of(0, 0)), ((258, 258, 3), (1, 1, 1), (0, 0, 0)));
+    }
+
+    /// Single misses are in a cycle of the use each, also if several deadlines are in a cycle.
+    #[test]
+    fn scattered_misses_are_stalls_of_their_own() {
+        let anywhere = of_missing(Missing::anywhere(19), 5 * MS / 2, 10 * MS);
+        assert_eq!((anywhere.cycles, anywhere.stalls.total, anywhere.stalls_at_least), (19, 19, 1));
+        let in_a_row = of_missing(Missing { total: 19, runs: 1 }, 5 * MS / 2, 10 * MS);
+        assert_eq!((in_a_row.cycles, in_a_row.stalls.total), (5, 1));
+        // The record has no times of late wake-ups either.
+        let mut all = series(&[], 0);
+        all.raw = Histogram::default();
+        all.raw.add(200_000, 19);
+        all.corrected = all.raw.clone();
+        all.max_ns = Some(200_000);
+        let late = late(&all, 4 * MS, 100_000);
+        assert_eq!((late.cycles, late.stalls.total, late.stalls_at_least), (19, 19, 1));
     }
 
     #[test]

@@ -207,8 +207,10 @@ impl Exposure {
             (0, ..) => format!("none of {all} cycles later than {limit}"),
             (over, least, most) => {
                 let from = if least == most { String::new() } else { format!("{} to ", grouped(least)) };
+                // Of some results, it is not known whether they were late.
+                let at_most = if least == 0 { "at most " } else { "" };
                 let (over, stalls) = (grouped(over), counted(most, "stall"));
-                format!("{over} of {all} cycles later than {limit}, in {from}{stalls}")
+                format!("{at_most}{over} of {all} cycles later than {limit}, in {from}{stalls}")
             }
         };
         if self.rate_below() >= 1.0 {

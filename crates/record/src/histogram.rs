@@ -89,6 +89,9 @@ impl Histogram {
 
     /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
+        if self.is_empty() {
+            return self.clone_from(other);
+        }
         for (value_ns, count) in other.iter() {
             self.add(value_ns, count);
         }
@@ -305,37 +308,39 @@ fn value_of(number: i64) -> Option<i64> {
     Some(if number < 0 { -highest } else { highest })
 }
 
-impl Histogram {
-    /// Counts a value of a record, which may be damaged.
-    fn add_read(&mut self, value_ns: i64, count: u64) -> Result<(), HistogramError> {
-        self.total.checked_add(count).ok_or(HistogramError::TooManyCounts)?;
-        self.add(value_ns, count);
-        Ok(())
-    }
-}
-
 impl TryFrom<HistogramJson> for Histogram {
     type Error = HistogramError;
 
     fn try_from(wire: HistogramJson) -> Result<Self, HistogramError> {
-        let mut histogram = Self::default();
+        let mut total: u64 = 0;
+        // The counts of a record can be damaged.
+        let mut count_in = |count: u64| -> Result<(), HistogramError> {
+            total = total.checked_add(count).ok_or(HistogramError::TooManyCounts)?;
+            Ok(())
+        };
         if let Some(buckets) = wire.buckets {
-            buckets.into_iter().try_for_each(|(value_ns, count)| histogram.add_read(value_ns, count))?;
+            let mut histogram = Self::default();
+            for (value_ns, count) in buckets {
+                count_in(count)?;
+                histogram.add(value_ns, count);
+            }
             return Ok(histogram);
         }
+        let mut ascending = Vec::new();
         let mut number = wire.first.unwrap_or(0);
         for count in wire.counts.ok_or(HistogramError::Missing)? {
             let step = match u64::try_from(count) {
                 Ok(count) => {
                     let value_ns = value_of(number).ok_or(HistogramError::BeyondLastBucket)?;
-                    histogram.add_read(value_ns, count)?;
+                    count_in(count)?;
+                    ascending.push((value_ns, count));
                     1
                 }
                 Err(_) => count.checked_neg().ok_or(HistogramError::BeyondLastBucket)?,
             };
             number = number.checked_add(step).ok_or(HistogramError::BeyondLastBucket)?;
         }
-        Ok(histogram)
+        Ok(Self::from_buckets(ascending.into_iter()))
     }
 }
 

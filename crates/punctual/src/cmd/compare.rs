@@ -3,7 +3,7 @@
 mod names;
 mod runs;
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, num::NonZero, panic, path::Path, thread};
 
 use analysis::versus::{self, Records};
 use anyhow::Context;
@@ -24,6 +24,8 @@ use crate::{
 
 /// The end of the names of records.
 const RECORD: &str = ".punctual.json";
+/// Most files that are read at the same time. The records of all of them are in memory.
+const AT_ONCE: usize = 8;
 
 pub fn run(options: &Compare) -> anyhow::Result<u8> {
     if let Some(what) = &options.across {
@@ -210,17 +212,14 @@ fn each(
     profiles: &[String],
     mut use_it: impl FnMut(String, &Record),
 ) -> anyhow::Result<Vec<Run>> {
-    let mut runs: Vec<Run> = Vec::new();
+    let mut files: Vec<(&str, String)> = Vec::new();
     for name in names::in_order(names) {
-        for file in records(name)? {
-            let is_of_other_tool = file != *name && !file.ends_with(RECORD);
-            let found = output::find_references_in(&[file], unit).map_err(|error| match is_of_other_tool {
-                true => error.context(format!(
-                    "{name} has no records (*{RECORD}), so each of its files must be a result of another tool; name the results \
-                     if other files are among them"
-                )),
-                false => error,
-            });
+        files.extend(records(name)?.into_iter().map(|file| (name.as_str(), file)));
+    }
+    let mut runs: Vec<Run> = Vec::new();
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    for some in files.chunks(processors.min(AT_ONCE)) {
+        for found in read_at_once(some, unit) {
             for (name, mut record) in found? {
                 let run = Run::of(&name, &record);
                 is_other(&run, &runs, "once")?;
@@ -234,6 +233,26 @@ fn each(
         }
     }
     Ok(runs)
+}
+
+/// Reads files, each with the name on the command line that it belongs to, in a thread each.
+fn read_at_once(files: &[(&str, String)], unit: Option<Unit>) -> Vec<anyhow::Result<Vec<(String, Record)>>> {
+    let read = |(name, file): &(&str, String)| {
+        let is_of_other_tool = file != name && !file.ends_with(RECORD);
+        output::find_references_in(std::slice::from_ref(file), unit).map_err(|error| match is_of_other_tool {
+            true => error.context(format!(
+                "{name} has no records (*{RECORD}), so each of its files must be a result of another tool; name the results if \
+                 other files are among them"
+            )),
+            false => error,
+        })
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = files.iter().map(|file| scope.spawn(move || read(file))).collect();
+        let joined =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)));
+        joined.collect()
+    })
 }
 
 /// Checks that a run is none of the known ones: it would count as two rounds.
