@@ -267,9 +267,12 @@ impl Session {
                 let remedy = format!(
                     "connect the question pin of the judge with {question_line}, its answer pin with {answer_line}, and ground"
                 );
-                let was_asked = counts.questions > 0 || state.tally.asked_for() >= LATMON_ANSWERS_WITHIN;
-                let remedy = if was_asked { remedy.as_str() } else { "run longer, e.g. --duration 10s" };
-                reason("judge.no_answer", format!("no answer{questions} reached the judge {judge}"), remedy)
+                let was_asked = match counts.protocol {
+                    JudgeProtocol::Punctual => counts.questions > 0 || state.tally.has_had_time(),
+                    JudgeProtocol::Latmon => state.tally.asked_for() >= LATMON_ANSWERS_WITHIN,
+                };
+                let remedy = if was_asked { remedy } else { state.tally.run_longer() };
+                reason("judge.no_answer", format!("no answer{questions} reached the judge {judge}"), &remedy)
             }
             None => match state.tally.slowness() {
                 Some((Slowness::TooSlow, text)) => reason(

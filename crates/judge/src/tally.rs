@@ -68,8 +68,6 @@ pub struct Tally {
     skipped: u64,
     /// Time from the start of the judge until it was stopped.
     asked_for: Duration,
-    /// The same by the clock of the judge of punctual, until the end of its last window; 0 if it did not say.
-    asked_for_ns: u64,
     /// Time from the start to the latest edge that the judge of punctual reported, ticks.
     latest_edge: u64,
     /// Time from the start to the answer of the last question, or to the question if it had none, ticks.
@@ -133,9 +131,10 @@ impl Tally {
             JudgeProtocol::Latmon => self.in_bulks.max(overruns),
         };
         let time_ns = (elapsed + elapsed / CLOCK_PART + CLOCK_SLACK).as_nanos();
-        let latest_ns = u128::from(self.latest_edge) * u128::from(TICK_NS);
-        if latest_ns.max(self.asked_for_ns.into()) > time_ns {
-            let [latest_ms, elapsed_ms] = [latest_ns.max(self.asked_for_ns.into()) / 1_000_000, elapsed.as_millis()];
+        let latest_edge_ns = u128::from(self.latest_edge) * u128::from(TICK_NS);
+        let latest_ns = latest_edge_ns.max(self.counts.asked_ns.unwrap_or_default().into());
+        if latest_ns > time_ns {
+            let [latest_ms, elapsed_ms] = [latest_ns / 1_000_000, elapsed.as_millis()];
             return Err(format!("a time of {latest_ms} ms after the start of a run that took {elapsed_ms} ms so far"));
         }
         if u128::from(questions) * u128::from(self.period_ns) <= time_ns {
@@ -144,6 +143,20 @@ impl Tally {
         let [questions, elapsed_ms, period_us] =
             [questions, u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), self.period_ns / 1000].map(grouped);
         Err(format!("{questions} results in {elapsed_ms} ms, but a question takes {period_us} us or more"))
+    }
+
+    /// True if the judge of punctual should have asked its first question before it was stopped.
+    #[must_use]
+    pub fn has_had_time(&self) -> bool {
+        let largest_ns = self.period_ns.saturating_add(self.counts.random_ns);
+        self.asked_for > Duration::from_nanos(largest_ns.saturating_mul(2)) + CLOCK_SLACK
+    }
+
+    /// The remedy if the run was too short for an answer.
+    #[must_use]
+    pub fn run_longer(&self) -> String {
+        let seconds = self.period_ns.saturating_mul(10).div_ceil(1_000_000_000).max(10);
+        format!("run longer, e.g. --duration {seconds}s")
     }
 
     /// Notes the time from the start of the judge until it was stopped.
@@ -188,7 +201,7 @@ impl Tally {
         let random_sum_ns = count * random_ns / 2 + u128::from(questions.isqrt() + 1) * random_ns;
         let needed_ns = count * period_ns + random_sum_ns + period_ns + random_ns;
         let here_ns = self.asked_for.saturating_sub(CLOCK_SLACK).as_nanos();
-        [self.asked_for_ns.into(), here_ns].map(|asked_ns| (asked_ns, needed_ns))
+        [self.counts.asked_ns.unwrap_or_default().into(), here_ns].map(|asked_ns| (asked_ns, needed_ns))
     }
 
     /// The time between the first and the last bulk of latmon, and that of the whole run, each with the time of its
@@ -262,7 +275,7 @@ impl Tally {
         counts.active_before = whole(end.active_before, counts.active_before).unwrap_or(end.active_before.into());
         counts.discarded = end.discarded.into();
         counts.complete = true;
-        self.asked_for_ns = end.time.saturating_mul(TICK_NS);
+        counts.asked_ns = Some(end.time.saturating_mul(TICK_NS));
         Ok(())
     }
 
@@ -395,7 +408,9 @@ impl Tally {
             self.max = (top < last).then_some((max_ns, self.max.map_or(0, |(_, at_ns)| at_ns)));
         }
         if let Some(lowest) = cells.iter().position(|&count| count > 0) {
-            self.min_ns = self.min_ns.map(|min_ns| min_ns.min(end_of(lowest))).or(Some(end_of(lowest)));
+            // The last cell has no end.
+            let known_ns = self.min_ns.filter(|_| lowest == last).unwrap_or(end_of(lowest));
+            self.min_ns = Some(self.min_ns.map_or(known_ns, |min_ns| min_ns.min(known_ns)));
         }
         for (cell, &count) in cells.iter().enumerate() {
             let can_be_later = cell == last && (max_ns > end_of(last) || known_ns.is_none());
@@ -653,7 +668,7 @@ mod tests {
         ] {
             let mut tally = board();
             tally.counts = Responses { questions, random_ns: PERIOD_NS / 8, complete: true, ..Responses::default() };
-            tally.asked_for_ns = time_ms * 1_000_000;
+            tally.counts.asked_ns = Some(time_ms * 1_000_000);
             assert_eq!(slowness(&tally), expected, "{time_ms} {questions}");
         }
         // Each missing answer can take a second.

@@ -202,7 +202,8 @@ impl Interrupt {
             id: "interrupt.silent".to_owned(),
             text: format!("no interrupt{untimed} came from {}{after}{others}", self.settings.name),
             remedy: if was_short {
-                "run longer, e.g. --duration 10s".to_owned()
+                let seconds = self.settings.period_ns.saturating_mul(10).div_ceil(1_000_000_000).max(10);
+                format!("run longer, e.g. --duration {seconds}s")
             } else {
                 self.settings.if_silent.clone()
             },
@@ -374,7 +375,7 @@ mod tests {
             interrupt.finish();
             (early, interrupt.reasons().into_iter().map(|reason| reason.remedy).collect::<Vec<_>>())
         };
-        let longer = "run longer, e.g. --duration 10s".to_owned();
+        let longer = "run longer, e.g. --duration 30s".to_owned();
         assert_eq!(remedies(3_000_000_000, Duration::ZERO), (vec![], vec![longer]));
         let connect = vec!["connect it".to_owned()];
         assert_eq!(remedies(1_000_000, BEGINS_WITHIN + Duration::from_millis(10)), (connect.clone(), connect));

@@ -25,6 +25,10 @@ pub struct Responses {
     pub resolution_ns: u64,
     /// Largest random addition to the time between two questions, ns; 0 for latmon.
     pub random_ns: u64,
+    /// Time from the start of the judge to the end of the window of its last question, ns, by its clock. Absent for latmon, and
+    /// if the judge did not report its totals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_ns: Option<u64>,
     /// Questions whose results the judge reported: answered, late and missed.
     pub questions: u64,
     /// Questions with an answer.
@@ -93,6 +97,12 @@ impl Responses {
     #[must_use]
     pub fn unknown(&self) -> u64 {
         self.possibly_missed.saturating_add(self.without_time)
+    }
+
+    /// Those of them that are known to have had an answer.
+    #[must_use]
+    pub fn without_known_time(&self) -> u64 {
+        self.unknown() - self.perhaps_missed()
     }
 
     /// Those of them that can have had no answer. After the totals of the judge, a lost result is known to be an answer.

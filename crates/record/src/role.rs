@@ -212,7 +212,7 @@ impl RoleResult {
             self.lost = Some(self.lost.unwrap_or(0).saturating_add(lost));
         }
         if let SeriesKind::Responses(responses) = &series.kind {
-            let unknown = responses.unknown() - responses.perhaps_missed();
+            let unknown = responses.without_known_time();
             self.unknown = Some(self.unknown.unwrap_or(0).saturating_add(unknown));
         }
     }

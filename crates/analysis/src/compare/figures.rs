@@ -1,7 +1,7 @@
 //! The comparable figures of a record: published ones, or those of its series in groups.
 
 use import::is_same_kind;
-use record::{ALL_THREADS, Figures, Histogram, Record, Series, SeriesKind, TIMER};
+use record::{ALL_THREADS, Figures, Histogram, Record, Responses, Series, SeriesKind, TIMER};
 
 use crate::{Summary, cpu_list, stream, summary::max_of};
 
@@ -22,6 +22,8 @@ pub struct Group {
     pub histogram: Histogram,
     /// Number of samples above those of the histogram.
     pub beyond: u64,
+    /// Number of samples whose value is not known: results of a judge that were lost on its line.
+    pub unknown: u64,
     /// Answers, interrupts or frames that never came.
     pub lost: u64,
 }
@@ -31,7 +33,7 @@ impl Group {
     fn of(figures: Figures) -> Self {
         let samples = figures.samples_with_beyond().map(|(histogram, beyond)| (histogram.clone(), beyond));
         let (histogram, beyond) = samples.unwrap_or_default();
-        Self { figures, histogram, beyond, lost: 0 }
+        Self { figures, histogram, beyond, unknown: 0, lost: 0 }
     }
 }
 
@@ -130,6 +132,17 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group
     }
     let weighted = all.iter().filter_map(|series| Some(series.mean_ns? * series.samples as f64)).sum::<f64>();
     let summary = Summary::of(&sum);
+    let responses = || all.iter().filter_map(|series| series.kind.responses());
+    let unknown = responses().map(Responses::without_known_time).fold(0, u64::saturating_add);
+    let (histogram, beyond) = match responses().any(|responses| responses.clamped > 1) {
+        true => without_largest(&sum.corrected),
+        false => (sum.corrected, 0),
+    };
+    let total = histogram.total().saturating_add(beyond).saturating_add(unknown);
+    let percentile = |of_all: Option<i64>, percent: f64| match beyond.max(unknown) {
+        0 => of_all,
+        _ => histogram.percentile_among(total, percent),
+    };
     let phases = record.phases.iter().filter(|phase| all.iter().any(|series| series.phase == phase.name));
     let of_capture = match &record.capture {
         Some(capture) if all.iter().any(|series| series.kind == SeriesKind::Capture) => capture.lost_frames(),
@@ -142,13 +155,21 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group
         missed: of_capture.map(|_| sum.missed),
         min_ns: all.iter().filter_map(|series| series.min_ns).min(),
         mean_ns: all.iter().all(|series| series.mean_ns.is_some()).then(|| weighted / sum.samples as f64),
-        p50_ns: summary.p50_ns,
-        p99_ns: summary.p99_ns,
-        max_ns: sum.max_ns,
+        p50_ns: percentile(summary.p50_ns, 50.0),
+        p99_ns: percentile(summary.p99_ns, 99.0),
+        max_ns: sum.max_ns.filter(|_| unknown == 0),
+        max_above_ns: sum.max_ns.filter(|_| unknown > 0),
         jitter_ns: all.iter().filter_map(|series| series.jitter()).max(),
         late: all.iter().filter_map(|series| Some(series.kind.talker()?.late)).reduce(|a, b| a + b),
         ..conditions
     };
     let lost = all.iter().filter_map(|series| series.kind.lost()).fold(of_capture.unwrap_or(0), u64::saturating_add);
-    Group { figures, histogram: sum.corrected, beyond: 0, lost }
+    Group { figures, histogram, beyond, unknown, lost }
+}
+
+/// The histogram without its last bucket, and the number of values there: those beyond the last cell of latmon count as the largest
+/// one.
+fn without_largest(histogram: &Histogram) -> (Histogram, u64) {
+    let Some((largest_ns, beyond)) = histogram.iter().next_back() else { return Default::default() };
+    (Histogram::from_buckets(histogram.iter().filter(|(ns, _)| *ns != largest_ns)), beyond)
 }

@@ -1,4 +1,6 @@
-use record::{Capture, Granted, Histogram, Machine, NumberedBy, Phase, Published, Scenario, Series, SeriesKind};
+use record::{
+    Capture, Granted, Histogram, Machine, NumberedBy, Phase, Published, Responses, Scenario, Series, SeriesKind,
+};
 
 use super::*;
 use crate::references;
@@ -278,6 +280,23 @@ fn a_run_that_was_not_as_requested_has_a_caveat() {
         let text = caveat(&other).unwrap();
         assert!(text.starts_with("its figures are no measure of the machine, because "), "{text}");
     }
+}
+
+/// Lost results can have been the largest, and those beyond latmon's last cell count as the largest.
+#[test]
+fn unknown_times_of_a_judge_make_figures_unknown() {
+    let of = |without_time, clamped| {
+        let mut record = run(&[("rest", &[], &[(0, MS, &[5, 6, 7, 8, 900, 900])])]);
+        let responses = Responses { without_time, clamped, complete: true, ..Responses::default() };
+        (record.series[0].role, record.series[0].kind) =
+            (record::RESPONSE.to_owned(), SeriesKind::Responses(Box::new(responses)));
+        let Group { figures, histogram, beyond, unknown, .. } = groups(&record).remove(0);
+        (figures.p50_ns, figures.max_ns, figures.max_above_ns, histogram.total(), beyond + unknown)
+    };
+    assert_eq!(of(0, 0), (Some(7), Some(900), None, 6, 0));
+    assert_eq!(of(0, 2), (Some(7), Some(900), None, 4, 2));
+    assert_eq!(of(1, 0), (Some(8), None, Some(900), 6, 1));
+    assert_eq!(of(7, 0).0, None);
 }
 
 /// The numbers of frames show which are lost; without numbers, the slots without a frame do.

@@ -947,11 +947,54 @@ fn a_question_without_an_answer_is_late() {
     assert_eq!(failed.reason, expected);
 }
 
+/// A use of every 10 ms that tolerates 30 stalls a minute, measured every 2.5 ms for 30 s.
+#[test]
+fn answers_missing_more_often_than_tolerated_support_no_pass() {
+    let text = "title = 'x'\ngroup = 'control'\nperiod = '10ms'\nlimit = '1ms'\ntolerates = '30 per minute'\nmeaning = 'x'\n\
+                [[sources]]\nwhat = 'limit'\nwhere = 'own'\n";
+    let profile = crate::profile::parse("loose", text).unwrap();
+    let verdict = |missed: u64, without_time: u64, asked_ns: u64| {
+        let answered = 12_000 - missed;
+        let responses = record::Responses {
+            questions: 12_000,
+            answered,
+            missed,
+            without_time,
+            asked_ns: Some(asked_ns),
+            complete: true,
+            ..record::Responses::default()
+        };
+        let of_judge = Series {
+            kind: SeriesKind::Responses(Box::new(responses)),
+            ..series("rest", 0, 2_500_000, &[(40_000, answered - without_time)])
+        };
+        let mut record = record(vec![of_judge]);
+        record.phases[0].duration_ns = 60_000_000_000;
+        judge(&record, &profile)
+    };
+    let whole = verdict(0, 0, 30_000_000_000);
+    assert_eq!(whole.outcome, Outcome::Pass, "{}", whole.reason);
+    assert!(whole.reason.contains(", within the limit"), "{}", whole.reason);
+    let rarely = verdict(2, 1, 30_000_000_000);
+    assert!(rarely.reason.contains("2 missing, 1 unknown, rarely above the limit"), "{}", rarely.reason);
+    for (missed, without_time) in [(19, 0), (0, 20)] {
+        let verdict = verdict(missed, without_time, 30_000_000_000);
+        assert_eq!(verdict.outcome, Outcome::Inconclusive, "{}", verdict.reason);
+    }
+    // A judge that asked at half the rate took twice the time.
+    assert!(
+        verdict(2, 0, 30_000_000_000).statement.starts_with("CPU 0 as the outside judge saw it, at rest: 2 of 3,000")
+    );
+    assert!(
+        verdict(2, 0, 60_000_000_000).statement.starts_with("CPU 0 as the outside judge saw it, at rest: 2 of 6,000")
+    );
+}
+
 #[test]
 fn unknown_results_of_a_judge_support_no_pass_above_the_tolerance() {
     let one = with_judge(|responses| responses.possibly_missed = 1);
     assert_eq!(one.outcome, Outcome::Inconclusive, "3 h without a stall are needed");
-    assert!(one.reason.starts_with("the results of 1 question of the judge"), "{}", one.reason);
+    assert!(one.reason.starts_with("1 stall so far"), "{}", one.reason);
     for (possibly_missed, without_time) in [(1_000_000, 0), (0, 1_000_000)] {
         let unknown = with_judge(|responses| {
             (responses.possibly_missed, responses.without_time) = (possibly_missed, without_time);

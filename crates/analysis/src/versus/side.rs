@@ -181,8 +181,8 @@ impl Group {
 
 impl Round {
     fn of(measured: &compare::Group, name: &str, record: &Record) -> Self {
-        let compare::Group { figures, histogram, beyond, lost } = measured;
-        let total = histogram.total().saturating_add(*beyond);
+        let compare::Group { figures, histogram, beyond, unknown, lost } = measured;
+        let total = histogram.total().saturating_add(*beyond).saturating_add(*unknown);
         let most_ns = figures.max_ns.unwrap_or(i64::MAX);
         // Values of a histogram are the upper ends of its cells, which can be above the exact maximum.
         let percentile = |percent: f64| {
@@ -192,7 +192,8 @@ impl Round {
         };
         let time = |ns: Option<i64>| ns.map(|ns| ns as f64);
         let absent = figures.missed.map(|missed| missed.saturating_add(*lost));
-        let missed = figures.samples.zip(absent).filter(|(samples, absent)| samples + absent > 0);
+        let counted = figures.samples.map(|samples| samples.saturating_add(*unknown));
+        let missed = counted.zip(absent).filter(|(samples, absent)| samples + absent > 0);
         let (median, is_stated_median) = more_exact(percentile(50.0), time(figures.p50_ns));
         let (p99, is_stated_p99) = more_exact(percentile(99.0), time(figures.p99_ns));
         let stated = [(Measure::Median, is_stated_median), (Measure::P99, is_stated_p99)];
@@ -213,7 +214,7 @@ impl Round {
             percentiles: PERCENTILES.map(percentile),
             total,
             stated: stated.into_iter().filter_map(|(measure, is_stated)| is_stated.then_some(measure)).collect(),
-            beyond_from: (*beyond > 0).then(|| 100.0 * histogram.total() as f64 / total as f64),
+            beyond_from: (*beyond > 0 && *unknown == 0).then(|| 100.0 * histogram.total() as f64 / total as f64),
             beyond_unknown: *beyond == 0 && figures.max_ns.is_none() && figures.max_above_ns.is_some(),
         }
     }

@@ -210,7 +210,9 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let samples = series().map(|s| s.samples).fold(0, u64::saturating_add);
     let absent = series().map(Series::absent).fold(0, u64::saturating_add);
     let label = if words.is_periodic { "missed deadlines" } else { "missed" };
-    let detail = format!("of {}", grouped(samples.saturating_add(absent)));
+    let unknown = series().filter_map(|series| series.kind.responses()).map(record::Responses::without_known_time);
+    let whole = unknown.fold(samples.saturating_add(absent), u64::saturating_add);
+    let detail = format!("of {}", grouped(whole));
     keys.push(Key { label, value: grouped(absent), detail });
     let duration_ns = record.phases.iter().fold(0u64, |sum, phase| sum.saturating_add(phase.duration_ns));
     let detail = format!("{} in {} series", counted_items(&all), all.len());
