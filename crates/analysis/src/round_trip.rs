@@ -120,7 +120,12 @@ fn decide(
             (Outcome::Inconclusive, weakest(exposures).map_or_else(|| run.clone(), why))
         }
         (Shown::Kept, None) => {
-            let kept = if max_ns > profile.limit_ns { "rarely above" } else { "within" };
+            let lost = all.iter().map(|(_, trip)| absent(trip)).fold(0, u64::saturating_add);
+            let kept = match lost {
+                0 if max_ns <= profile.limit_ns => "within".to_owned(),
+                0 => "rarely above".to_owned(),
+                _ => format!("{} without an answer, rarely above", grouped(lost)),
+            };
             let (excellent, emulated) = (excellent(profile, max_ns), of_emulation(record));
             let bound = weakest(exposures).map_or_else(String::new, |weakest| weakest.bound_per_span());
             let (longest, tolerates) = (format_ns(max_ns), profile.tolerates);

@@ -28,22 +28,22 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     };
     // The bucket that contains the limit also has values below it.
     let certain = series.raw.iter().filter(|(late_ns, _)| lowest_in_bucket(*late_ns) > limit_ns);
-    if listed.len() as u64 >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
+    let is_whole_list = series.spikes.len() as u64 >= series.spikes_total;
+    let is_each_listed = is_whole_list || listed.len() as u64 >= series.raw.count_above(limit_ns);
+    if is_each_listed && listed.len() as u64 >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
         return listed_stalls(&listed, measured_ns, period_ns, limit_ns);
     }
     let windows = late_windows(&series.maxima, limit_ns);
     let deadlines = deadlines_late(series, limit_ns);
-    let each = series.raw.iter().filter(|(late_ns, _)| *late_ns > limit_ns);
-    let (wake_ups, seconds) = each.fold((0u64, 0u64), |(wake_ups, seconds), (late_ns, count)| {
-        let of_each = late_ns.unsigned_abs().div_ceil(SECOND_NS);
-        (wake_ups.saturating_add(count), seconds.saturating_add(of_each.saturating_mul(count)))
-    });
+    let each = || series.raw.iter().filter(|(late_ns, _)| *late_ns > limit_ns);
+    let wake_ups = each().fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
+    let all = Grouped::of_many(each().map(|(late_ns, count)| (late_ns.unsigned_abs().div_ceil(SECOND_NS), count)));
     let cycles = most_cycles(deadlines, wake_ups, measured_ns, period_ns).max(windows);
     let least_cycles = in_cycles(deadlines, measured_ns, period_ns).max(windows);
     Late {
         cycles,
         // A stall makes at least one cycle late, of those that count.
-        stalls: Grouped { total: seconds.clamp(1, cycles), independent: wake_ups.clamp(1, cycles) },
+        stalls: Grouped { total: all.total.clamp(1, cycles), independent: all.independent.clamp(1, cycles) },
         stalls_at_least: windows.max(seconds_of(least_cycles, period_ns)),
     }
 }
@@ -159,8 +159,10 @@ pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> 
     }
     let cycles = most_cycles(total, runs, measured_ns, period_ns);
     let seconds = seconds_of(total, measured_ns).min(cycles);
-    let most = runs.clamp(1, total).saturating_sub(1).saturating_add(seconds).min(cycles);
-    Late { cycles, stalls: Grouped { total: most, independent: most }, stalls_at_least: seconds }
+    // One run is long, and the others are single ones.
+    let all = Grouped::of_many([(seconds, 1), (1, runs.clamp(1, total) - 1)].into_iter());
+    let stalls = Grouped { total: all.total.min(cycles), independent: all.independent.min(cycles) };
+    Late { cycles, stalls, stalls_at_least: seconds }
 }
 
 /// The stalls of `total` frames that count as late although they came in their slots. `listed_ns` contains the times of
@@ -192,8 +194,10 @@ pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Late {
         lateness_ns: spike.lateness_ns.max(0).unsigned_abs(),
         deadlines: 1,
     });
-    let stalls = stalls(late, series.period_ns).len() as u64;
-    Late { cycles: audio.xruns, stalls: Grouped { total: stalls, independent: stalls }, stalls_at_least: stalls }
+    let stalls = stalls(late, series.period_ns);
+    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.deadlines);
+    let counted = Grouped::of(stalls.iter().map(seconds));
+    Late { cycles: audio.xruns, stalls: counted, stalls_at_least: counted.total }
 }
 
 /// The late deadlines. The corrected histogram also counts those missed by a stall.
@@ -321,6 +325,44 @@ mod tests {
         all.max_ns = Some(200_000);
         let late = late(&all, 4 * MS, 100_000);
         assert_eq!((late.cycles, late.stalls.total, late.stalls_at_least), (19, 19, 1));
+    }
+
+    /// An outage of 300 s beside single misses is as uncertain as a few equal stalls.
+    #[test]
+    fn a_long_stall_is_not_as_sure_as_many_short_ones() {
+        let outage = of_missing(Missing { total: 60_009, runs: 10 }, 5 * MS, 5 * MS).stalls;
+        assert_eq!((outage.total, outage.independent), (310, 1));
+        let mut all = series(&[], 0);
+        all.raw = Histogram::default();
+        all.raw.add(300_000_000_000, 1);
+        all.raw.add(200_000, 1_100);
+        (all.corrected, all.max_ns) = (all.raw.corrected(&[], MS), Some(300_000_000_000));
+        let Grouped { total, independent } = late(&all, MS, 100_000).stalls;
+        assert!((1_400..1_402).contains(&total) && (20..23).contains(&independent), "{total} {independent}");
+    }
+
+    /// 1000 spikes are listed of 5000, and the others are in the bucket of the limit.
+    #[test]
+    fn a_list_that_lacks_late_wake_ups_is_not_taken_as_whole() {
+        let spikes: Vec<(u64, i64)> = (0..10).map(|n| (n, 1)).collect();
+        let mut all = series(&spikes, 10);
+        all.spikes.iter_mut().for_each(|spike| spike.lateness_ns = 4_000_900);
+        all.raw = Histogram::default();
+        all.raw.add(4_000_900, 50);
+        (all.corrected, all.max_ns, all.spikes_total) = (all.raw.clone(), Some(4_000_900), 50);
+        assert_eq!(late(&all, MS, 4_000_000).stalls.total, 50);
+        all.spikes_total = 10;
+        assert_eq!(late(&all, MS, 4_000_000).stalls.total, 1);
+    }
+
+    /// Crackle of 900 s is one stall a second.
+    #[test]
+    fn a_storm_of_xruns_is_a_stall_a_second() {
+        let played = record::Played { xrun: true, ..record::Played::default() };
+        let spike = |n: u64| Spike { at_ns: n * 900 * MS, played: Some(played.clone()), ..Spike::default() };
+        let series = Series { spikes: (0..1000).map(spike).collect(), period_ns: 5 * MS, ..Series::default() };
+        let late = of_xruns(&series, &Audio { xruns: 1000, ..Audio::default() });
+        assert_eq!((late.stalls.total, late.stalls.independent, late.stalls_at_least), (900, 1, 900));
     }
 
     #[test]

@@ -42,8 +42,15 @@ impl Grouped {
     /// weighted Poisson events and its applications", Nuclear Instruments and Methods A 748, 2014).
     #[must_use]
     pub fn of(sizes: impl IntoIterator<Item = u64>) -> Self {
-        let (total, squares) = sizes.into_iter().fold((0u64, 0f64), |(total, squares), size| {
-            (total.saturating_add(size), squares + size as f64 * size as f64)
+        Self::of_many(sizes.into_iter().map(|size| (size, 1)))
+    }
+
+    /// The same; each size has the number of stalls that count so often.
+    #[must_use]
+    pub fn of_many(sizes: impl Iterator<Item = (u64, u64)>) -> Self {
+        let (total, squares) = sizes.fold((0u64, 0f64), |(total, squares), (size, count)| {
+            let squares_of_size = size as f64 * size as f64 * count as f64;
+            (total.saturating_add(size.saturating_mul(count)), squares + squares_of_size)
         });
         if total == 0 {
             return Self::default();
