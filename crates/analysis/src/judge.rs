@@ -606,7 +606,11 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
         (None, None) => counted.total().saturating_add(refused),
     };
     let exposure = Exposure::of(deadlines, late.with(of_missing), series.period_ns, profile.period_ns);
-    Judged { series, exposure: Exposure { any_time: record.scenario.until_decided, ..exposure }, missing }
+    // Questions and interrupts can be further apart than requested.
+    let lasts_whole_phase = series.kind.interrupts().is_some() || series.kind.responses().is_some();
+    let of_phase_ns = periods_of_phase(record, series).saturating_sub(1).saturating_mul(series.period_ns);
+    let lasted_ns = exposure.lasted_ns.max(if lasts_whole_phase { of_phase_ns } else { 0 });
+    Judged { series, exposure: Exposure { any_time: record.scenario.until_decided, lasted_ns, ..exposure }, missing }
 }
 
 /// The periods that the phase of a series lasted. Interrupts can come faster than their expected period, but do not cover

@@ -322,7 +322,8 @@ mod tests {
                 stalls_at_least: stalls,
             };
             let period_ns = 1_000_000;
-            Exposure { cycles: seconds * 1000, late, period_ns, any_time: false }
+            let lasted_ns = seconds * 1_000_000_000;
+            Exposure { cycles: seconds * 1000, late, period_ns, lasted_ns, any_time: false }
         };
         assert_eq!(duration_needed(&profile, None), "4s");
         assert_eq!(duration_needed(&profile, Some(&seen(1, 0))), "4s");

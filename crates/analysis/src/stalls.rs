@@ -50,8 +50,8 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
 
 /// The least number of seconds with a cycle late if `cycles` were.
 fn seconds_of(cycles: u64, period_ns: u64) -> u64 {
-    let per_second = (SECOND_NS / period_ns.max(1)).max(1);
-    cycles.div_ceil(per_second)
+    let ns = u128::from(cycles) * u128::from(period_ns);
+    u64::try_from(ns.div_ceil(u128::from(SECOND_NS))).unwrap_or(u64::MAX).clamp(cycles.min(1), cycles)
 }
 
 /// The smallest lateness in the bucket of `late_ns`.
@@ -308,6 +308,7 @@ mod tests {
         };
         assert_eq!(of(258, 2), (258, 4, 3));
         assert_eq!((of(258, 258), of(1, 1), of(0, 0)), ((258, 258, 3), (1, 1, 1), (0, 0, 0)));
+        assert_eq!([(600, 700), (600, 300), (9, 2000)].map(|(cycles, ms)| seconds_of(cycles, ms * MS)), [420, 180, 9]);
     }
 
     /// Single misses are in a cycle of the use each, also if several deadlines are in a cycle.

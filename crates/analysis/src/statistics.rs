@@ -110,6 +110,8 @@ pub struct Exposure {
     pub late: Late,
     /// Time between two cycles of the use, ns.
     pub period_ns: u64,
+    /// Time that was measured, ns: more than that of the cycles if they were further apart than those of the use.
+    pub lasted_ns: u64,
     /// True if the run ended itself, so that its bounds must hold at every moment.
     pub any_time: bool,
 }
@@ -135,7 +137,9 @@ impl Exposure {
         let stalls = Grouped { total: total.min(most), independent: independent.min(most) };
         // A part of a cycle counts as one, so that the late ones can be one more than all.
         let late = Late { cycles: late.cycles.min(cycles), stalls, ..late };
-        Self { cycles, late, period_ns, any_time: false }
+        let whole_ns = |count: u64, each_ns: u64| count.saturating_mul(each_ns);
+        let lasted_ns = whole_ns(deadlines, measured_ns).max(whole_ns(cycles, period_ns));
+        Self { cycles, late, period_ns, lasted_ns, any_time: false }
     }
 
     /// The covered time of the use, ns.
@@ -180,11 +184,11 @@ impl Exposure {
         self.late.stalls.total > 0 && self.late.stalls.total as f64 >= tolerated.in_ns(self.time_ns())
     }
 
-    /// True if there were more stalls than `tolerated`: more than that number in the covered time, or for a run that ended
+    /// True if there were more stalls than `tolerated`: more than that number in the measured time, or for a run that ended
     /// itself a rate that is shown to be higher, at 95 % for all of `series` together.
     #[must_use]
     pub fn exceeds(&self, tolerated: Rate, series: usize) -> bool {
-        let expected = tolerated.in_ns(self.time_ns());
+        let expected = tolerated.in_ns(self.lasted_ns as f64);
         match self.any_time {
             false => self.late.stalls_at_least as f64 > expected,
             true => {
@@ -324,7 +328,7 @@ mod tests {
 
     /// Late cycles that are each a stall of their own.
     fn exposure(cycles: u64, over: u64, period_ns: u64) -> Exposure {
-        Exposure { cycles, late: stalls(over, 1), period_ns, any_time: false }
+        Exposure { cycles, late: stalls(over, 1), period_ns, lasted_ns: cycles * period_ns, any_time: false }
     }
 
     /// Stalls of `each` late cycles.
@@ -379,7 +383,9 @@ mod tests {
 
     #[test]
     fn writes_statements() {
-        let statement = |cycles, late| Exposure { cycles, late, period_ns: 125_000, any_time: false }.statement(50_000);
+        let statement = |cycles, late| {
+            Exposure { cycles, late, period_ns: 125_000, lasted_ns: 0, any_time: false }.statement(50_000)
+        };
         assert_eq!(
             statement(80_000, stalls(0, 0)),
             "none of 80,000 cycles later than 50 us: at 95 % fewer than 1,080 stalls an hour; \

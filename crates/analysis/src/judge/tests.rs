@@ -990,6 +990,23 @@ fn answers_missing_more_often_than_tolerated_support_no_pass() {
     );
 }
 
+/// Cycles that are further apart than those of the use do not make stalls more frequent.
+#[test]
+fn stalls_are_counted_in_the_measured_time() {
+    let once_an_hour = control();
+    let of = |late: u64| {
+        let cycles = 8 * 3600 * 125;
+        let series = series("rest", 0, 8_000_000, &[(5_000, cycles - late), (200_000, late)]);
+        let spikes =
+            (0..late).map(|n| Spike { at_ns: n * 3_000_000_000_000, lateness_ns: 200_000, ..Spike::default() });
+        judge(&record(vec![Series { spikes: spikes.collect(), spikes_total: late, ..series }]), once_an_hour)
+    };
+    assert_eq!(
+        [of(2).outcome, of(8).outcome, of(9).outcome],
+        [Outcome::Inconclusive, Outcome::Inconclusive, Outcome::Fail]
+    );
+}
+
 #[test]
 fn unknown_results_of_a_judge_support_no_pass_above_the_tolerance() {
     let one = with_judge(|responses| responses.possibly_missed = 1);
