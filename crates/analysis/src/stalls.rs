@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn a_storm_of_xruns_is_a_stall_a_second() {
         let played = record::Played { xrun: true, ..record::Played::default() };
-        let spike = |n: u64| Spike { at_ns: n * 900 * MS, played: Some(played.clone()), ..Spike::default() };
+        let spike = |n: u64| Spike { at_ns: n * 900 * MS, played: Some(played), ..Spike::default() };
         let series = Series { spikes: (0..1000).map(spike).collect(), period_ns: 5 * MS, ..Series::default() };
         let late = of_xruns(&series, &Audio { xruns: 1000, ..Audio::default() });
         assert_eq!((late.stalls.total, late.stalls.independent, late.stalls_at_least), (900, 1, 900));
