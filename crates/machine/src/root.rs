@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use record::file;
 use rustix::io::Errno;
@@ -67,8 +67,9 @@ pub enum Unreadable {
     /// The file exists, but the kernel is locked down, so that root may not read it either (kernel_lockdown(7)).
     #[error("the kernel is locked down, also for root, as usual with Secure Boot: see /{LOCKDOWN}")]
     LockedDown,
-    /// The file exists, or may exist, but root may not read it either, as in a container.
-    #[error("the kernel refuses it to root, too: run outside of a container, with all capabilities")]
+    /// The file exists, or may exist, but root may not read it either: a container lacks capabilities, or the kernel is locked
+    /// down and does not show that.
+    #[error("the kernel refuses it to root, too, as in a container, or if it is locked down: see `dmesg`")]
     Refused,
     /// The file exists, but the kernel returned another error.
     #[error("it cannot be read; see `dmesg`")]
@@ -132,7 +133,9 @@ impl Root {
             match why {
                 Unreadable::Absent => return read,
                 Unreadable::NotUnderstood => {}
-                _ => drop(kept.seen.unread.insert(path.clone())),
+                Unreadable::Forbidden | Unreadable::LockedDown | Unreadable::Refused | Unreadable::Failed => {
+                    kept.seen.unread.insert(path.clone());
+                }
             }
             kept.unread.push(Unread { path, why: *why });
         }
@@ -379,7 +382,9 @@ impl From<&io::Error> for Unreadable {
             _ if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Self::Absent,
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Absent,
             io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
-                Self::of_root(fs::read_to_string(Path::new("/").join(LOCKDOWN)).ok().as_deref())
+                // The same for each file, so it is read once.
+                static OF_ROOT: OnceLock<Unreadable> = OnceLock::new();
+                *OF_ROOT.get_or_init(|| Self::of_root(fs::read_to_string(format!("/{LOCKDOWN}")).ok().as_deref()))
             }
             io::ErrorKind::PermissionDenied => Self::Forbidden,
             _ => Self::Failed,
