@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{Caveat, JudgeProtocol, Reason, Responses, Series, counted, grouped};
+use record::{Caveat, JudgeProtocol, Reason, Responses, Series, counted, grouped, shell};
 
 use crate::{
     address::JudgeAddress,
@@ -271,7 +271,7 @@ impl Session {
                     JudgeProtocol::Punctual => counts.questions > 0 || state.tally.has_had_time(),
                     JudgeProtocol::Latmon => state.tally.asked_for() >= LATMON_ANSWERS_WITHIN,
                 };
-                let remedy = if was_asked { remedy } else { state.tally.run_longer() };
+                let remedy = if was_asked { remedy } else { shell::run_longer(state.tally.period_ns()) };
                 reason("judge.no_answer", format!("no answer{questions} reached the judge {judge}"), &remedy)
             }
             None => match state.tally.slowness() {

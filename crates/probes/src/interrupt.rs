@@ -202,8 +202,7 @@ impl Interrupt {
             id: "interrupt.silent".to_owned(),
             text: format!("no interrupt{untimed} came from {}{after}{others}", self.settings.name),
             remedy: if was_short {
-                let seconds = self.settings.period_ns.saturating_mul(10).div_ceil(1_000_000_000).max(10);
-                format!("run longer, e.g. --duration {seconds}s")
+                record::shell::run_longer(self.settings.period_ns)
             } else {
                 self.settings.if_silent.clone()
             },

@@ -35,6 +35,13 @@ fn quoted(word: &str) -> String {
     }
 }
 
+/// The remedy for a run that was too short for its period: ten periods, and at least 10 s.
+#[must_use]
+pub fn run_longer(period_ns: u64) -> String {
+    let seconds = period_ns.saturating_mul(10).div_ceil(1_000_000_000).max(10);
+    format!("run longer, e.g. --duration {seconds}s")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
