@@ -530,11 +530,10 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
     } else if let Some(responses) = kind.and_then(SeriesKind::responses) {
         let source = record.series.iter().find_map(|series| Some(&*series.kind.interrupts()?.source));
         let answer = line_in_words(&responses.answer_line);
-        let words = ["--judge", &responses.judge, "--source", source.unwrap_or("gpio:CHIP/LINE")];
-        let words =
-            record::shell::command(&[&words[..], &["--answer", answer.as_deref().unwrap_or("CHIP/LINE")]].concat());
+        let (source, answer) = (source.unwrap_or("gpio:CHIP/LINE"), answer.as_deref().unwrap_or("CHIP/LINE"));
+        let lines = record::shell::command(&["--judge", &responses.judge, "--source", source, "--answer", answer]);
         let period = format_exact(period_ns);
-        format!("punctual measure interrupt {words} --period {period}{}", thread_options(record))
+        format!("punctual measure interrupt {lines} --period {period}{}", thread_options(record))
     } else if let Some(talker) = kind.and_then(SeriesKind::talker) {
         with_period(&stream::command(talker))
     } else {
@@ -608,18 +607,21 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
     let exposure = Exposure::of(deadlines, late.with(of_missing), series.period_ns, profile.period_ns);
     // Questions and interrupts can be further apart than requested.
     let lasts_whole_phase = series.kind.interrupts().is_some() || series.kind.responses().is_some();
-    let of_phase_ns = periods_of_phase(record, series).saturating_sub(1).saturating_mul(series.period_ns);
-    let lasted_ns = exposure.lasted_ns.max(if lasts_whole_phase { of_phase_ns } else { 0 });
+    let of_phase_ns = if lasts_whole_phase { measured_ns(record, series) } else { 0 };
+    let lasted_ns = exposure.lasted_ns.max(of_phase_ns);
     Judged { series, exposure: Exposure { any_time: record.scenario.until_decided, lasted_ns, ..exposure }, missing }
 }
 
 /// The periods that the phase of a series lasted. Interrupts can come faster than their expected period, but do not cover
 /// more time for that.
 fn periods_of_phase(record: &Record, series: &Series) -> u64 {
-    // A run waits for the first interrupt before its planned time.
-    let duration_ns = |phase: &record::Phase| phase.planned_ns.unwrap_or(phase.duration_ns).min(phase.duration_ns);
-    let duration_ns = record.phase(&series.phase).map_or(0, duration_ns);
-    (duration_ns / series.period_ns.max(1)).saturating_add(1)
+    (measured_ns(record, series) / series.period_ns.max(1)).saturating_add(1)
+}
+
+/// The time that the phase of a series measured, ns: a run waits for the first interrupt before its planned time.
+fn measured_ns(record: &Record, series: &Series) -> u64 {
+    let of_phase = |phase: &record::Phase| phase.planned_ns.unwrap_or(phase.duration_ns).min(phase.duration_ns);
+    record.phase(&series.phase).map_or(0, of_phase)
 }
 
 /// The periods that the questions of a judge cover. A random part is added to each, and a judge can ask more slowly than

@@ -206,14 +206,15 @@ fn deadlines_late(series: &Series, limit_ns: i64) -> u64 {
     counted.count_above(limit_ns).max(1)
 }
 
-/// The most cycles of the use that late deadlines in so many runs of consecutive ones are in: each run is in cycles of its own.
+/// The largest number of cycles of the use with late deadlines, which came in `runs` runs of consecutive ones: each run is in
+/// cycles of its own.
 fn most_cycles(deadlines: u64, runs: u64, measured_ns: u64, period_ns: u64) -> u64 {
-    // Single deadlines are in most cycles, beside one long run.
+    // One long run and single deadlines make the number largest.
     let single = runs.min(deadlines).saturating_sub(1);
     single.saturating_add(in_cycles(deadlines - single, measured_ns, period_ns))
 }
 
-/// `deadlines` in cycles of the use, if they are consecutive. If deadlines are closer together than cycles, they count once per cycle.
+/// Consecutive `deadlines` in cycles of the use. If they are closer together than cycles, they count once per cycle.
 fn in_cycles(deadlines: u64, measured_ns: u64, period_ns: u64) -> u64 {
     if measured_ns >= period_ns {
         return deadlines;

@@ -137,8 +137,7 @@ impl Exposure {
         let stalls = Grouped { total: total.min(most), independent: independent.min(most) };
         // A part of a cycle counts as one, so that the late ones can be one more than all.
         let late = Late { cycles: late.cycles.min(cycles), stalls, ..late };
-        let whole_ns = |count: u64, each_ns: u64| count.saturating_mul(each_ns);
-        let lasted_ns = whole_ns(deadlines, measured_ns).max(whole_ns(cycles, period_ns));
+        let lasted_ns = deadlines.saturating_mul(measured_ns).max(cycles.saturating_mul(period_ns));
         Self { cycles, late, period_ns, lasted_ns, any_time: false }
     }
 

@@ -359,7 +359,7 @@ fn imported(path: &Path, text: &str, unit: Option<Unit>) -> Option<Result<Record
     Some(finished(path, format.name(), checked(format, text, unit)))
 }
 
-/// The record of what a format has read, if this has a figure.
+/// The record from the figures that a format has read; an error without any.
 fn finished(path: &Path, format: &'static str, read: Result<Imported, Mistake>) -> Result<Record, ImportError> {
     let has_figure = |imported: &Imported| imported.figures.iter().any(|figures| !is_blank(figures));
     let read = read.and_then(|imported| if has_figure(&imported) { Ok(imported) } else { Err(without_figures()) });

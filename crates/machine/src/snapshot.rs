@@ -400,7 +400,7 @@ impl Anonymizer<'_> {
 const FORMS: [&[usize]; 4] = [&[8, 4, 4, 4, 12], &[2, 2, 2, 2, 2, 2], &[64], &[32]];
 /// Digits of a hardware address.
 const ADDRESS: usize = 12;
-/// Digits of the shortest identifier of a disk, and what comes before one.
+/// Digits of the shortest identifier of a disk, and the words before one.
 const DISK: usize = 16;
 const DISKS: [&str; 4] = ["eui.", "naa.", "wwn-0x", "nguid."];
 /// The kinds of interfaces that udev can name by their address (systemd.net-naming-scheme(7)).

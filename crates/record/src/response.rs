@@ -99,13 +99,13 @@ impl Responses {
         self.possibly_missed.saturating_add(self.without_time)
     }
 
-    /// Those of them that are known to have had an answer.
+    /// Questions that had an answer, but whose time was lost.
     #[must_use]
     pub fn without_known_time(&self) -> u64 {
         self.unknown() - self.perhaps_missed()
     }
 
-    /// Those of them that can have had no answer. After the totals of the judge, a lost result is known to be an answer.
+    /// Questions that can have had no answer: latmon did not say so, or a result was lost and the totals of the judge are missing.
     #[must_use]
     pub fn perhaps_missed(&self) -> u64 {
         if self.complete { self.possibly_missed } else { self.unknown() }

@@ -93,7 +93,7 @@ mod tests {
         record
     }
 
-    /// A judge reports its totals only at the end.
+    /// Without its totals, which a judge reports only at the end, nothing was decided.
     #[test]
     fn a_run_with_an_outside_judge_is_decided() {
         let text = "title = 'loose'\ngroup = 'control'\nperiod = '5ms'\nlimit = '1ms'\ntolerates = '30 per minute'\n\
@@ -107,7 +107,7 @@ mod tests {
         };
         assert!(is_decided(&run(JudgeProtocol::Punctual, all(500_000), 500_000)));
         assert!(is_decided(&run(JudgeProtocol::Latmon, Histogram::default(), 500_000)));
-        // How many of these were late is known at the end.
+        // Only the histogram says how many were late.
         assert!(!is_decided(&run(JudgeProtocol::Latmon, Histogram::default(), 1_500_000)));
     }
 }

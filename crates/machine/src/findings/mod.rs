@@ -288,7 +288,7 @@ impl<'a> CheckContext<'a> {
         let line = self.machine.cmdline.as_deref().unwrap_or_default();
         let others = boot_arguments::others_at_boot(self.root, cpus).unwrap_or_default();
         let missing = boot_arguments::missing_isolation(self.root, line, cpus, &others);
-        // Those that the next boot would lack. The state of this check does not depend on the files of the boot loader.
+        // The arguments that the next boot would lack. The files of the boot loader do not change the state of this check.
         let mut lost = crate::tune::arguments_to_add(&self.root.not_kept(), line, cpus, &others);
         lost.retain(|word| !missing.iter().any(|own| boot_arguments::name(own) == boot_arguments::name(word)));
         self.isolation().remedy(cpus, |argument| {

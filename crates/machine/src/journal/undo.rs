@@ -179,7 +179,7 @@ fn is_setting_of_samples(file: &[&str]) -> bool {
 /// The result of undoing entries.
 #[derive(Debug)]
 pub(crate) struct Undone {
-    /// What was restored, and what failed.
+    /// The restored entries and the failures, counted.
     pub(crate) put_back: PutBack,
     /// The entries that a later attempt must undo.
     pub(crate) remaining: Vec<Undo>,

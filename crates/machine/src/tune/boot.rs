@@ -71,7 +71,7 @@ pub fn boot(root: &Root, cpus: &CpuList) -> Option<Boot> {
 /// The arguments that keep other work off these CPUs and that the running kernel lacks, or that its next boot would lack.
 ///
 /// The files of a boot loader can differ from `cmdline`, the arguments of the running kernel: another entry was booted, or
-/// arguments were typed for one boot. Without any difference that shows in a value, nothing is added to what is in effect.
+/// arguments were typed for one boot. If the running kernel and each line agree in the values, nothing is added.
 pub(crate) fn arguments_to_add(root: &Root, cmdline: &str, cpus: &CpuList, others: &CpuList) -> Vec<String> {
     let missing = |line: &str| boot_arguments::missing_isolation(root, line, cpus, others);
     let is_new = |word: &str, all: &[String]| {
@@ -258,7 +258,7 @@ fn found(root: &Root, added: &[&str]) -> Option<(&'static str, Vec<String>)> {
     let first = |paths: &[&'static str]| paths.iter().copied().find(|path| root.exists(path));
     let arguments = added.join(" ");
     let cmdline = root.read("proc/cmdline").unwrap_or_default();
-    // The arguments of the next boot can differ from those of the running kernel.
+    // The next boot can have other arguments than the running kernel.
     let lines = lines(root);
     let all_lines = || [&*cmdline].into_iter().chain(lines.iter().map(String::as_str));
     let traces = Traces::read(root);
@@ -418,7 +418,7 @@ fn tuned_line<'a>(text: &'a str, variable: &str) -> Option<&'a str> {
     Some(line.trim_matches('"'))
 }
 
-/// The arguments that tuned adds to those of GRUB.
+/// The arguments that GRUB gets from tuned.
 fn of_tuned(root: &Root) -> Option<String> {
     let line = |(path, variable): (&str, &str)| Some(tuned_line(&root.read(path)?, variable)?.to_owned());
     let lines: Vec<String> = OF_TUNED.into_iter().filter_map(line).collect();

@@ -250,7 +250,7 @@ fn read_at_once(files: &[(&str, String)], unit: Option<Unit>) -> Vec<anyhow::Res
     thread::scope(|scope| {
         let threads: Vec<_> = files.iter().map(|file| scope.spawn(move || read(file))).collect();
         let joined =
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)));
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause)));
         joined.collect()
     })
 }

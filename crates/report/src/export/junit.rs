@@ -107,7 +107,7 @@ fn properties(record: &Record) -> Vec<(String, String)> {
         Some(Outcome::Invalid) => "false",
         _ => "true",
     };
-    // That of another tool is no version of punctual.
+    // The version of another tool.
     let version = if record.published.is_some() { "tool.version" } else { "punctual.version" }.to_owned();
     let mut properties = vec![
         (version, record.tool.version.clone()),

@@ -32,7 +32,7 @@ pub(super) fn record(record: &Record) -> String {
     let far = record.far.iter().flat_map(|far| far.findings.iter().map(|finding| (far.host.as_str(), finding)));
     let all: Vec<(&str, &Finding)> =
         record.findings.iter().map(|finding| (case::host(record), finding)).chain(far).collect();
-    // That of another tool is no version of punctual.
+    // The findings are punctual's, also about an imported record.
     let version = if record.published.is_some() { env!("CARGO_PKG_VERSION") } else { &record.tool.version };
     document(version, &all, &invocation, &properties)
 }
