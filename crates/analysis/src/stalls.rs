@@ -33,18 +33,20 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     if is_each_listed && listed.len() as u64 >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
         return listed_stalls(&listed, measured_ns, period_ns, limit_ns);
     }
-    let windows = late_windows(&series.maxima, limit_ns);
+    let seconds = least_late_seconds(&series.maxima, limit_ns);
     let deadlines = deadlines_late(series, limit_ns);
     let each = || series.raw.iter().filter(|(late_ns, _)| *late_ns > limit_ns);
     let wake_ups = each().fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
     let all = Grouped::of_many(each().map(|(late_ns, count)| (late_ns.unsigned_abs().div_ceil(SECOND_NS), count)));
-    let cycles = most_cycles(deadlines, wake_ups, measured_ns, period_ns).max(windows);
-    let least_cycles = in_cycles(deadlines, measured_ns, period_ns).max(windows);
+    let cycles = most_cycles(deadlines, wake_ups, measured_ns, period_ns).max(seconds);
+    let least_cycles = in_cycles(deadlines, measured_ns, period_ns);
+    let of_list = listed_stalls(&listed, measured_ns, period_ns, limit_ns);
     Late {
         cycles,
         // A stall makes at least one cycle late, of those that count.
         stalls: Grouped { total: all.total.clamp(1, cycles), independent: all.independent.clamp(1, cycles) },
-        stalls_at_least: windows.max(seconds_of(least_cycles, period_ns)),
+        // Each is a lower bound: further late wake-ups between the listed ones make stalls longer, not fewer.
+        stalls_at_least: seconds.max(seconds_of(least_cycles, period_ns)).max(of_list.stalls_at_least),
     }
 }
 
@@ -223,9 +225,20 @@ fn in_cycles(deadlines: u64, measured_ns: u64, period_ns: u64) -> u64 {
     u64::try_from(ns.div_ceil(u128::from(period_ns))).unwrap_or(u64::MAX)
 }
 
-/// The windows of the run with a late wake-up; none if the record has no windows.
-fn late_windows(maxima: &Maxima, limit_ns: i64) -> u64 {
-    maxima.max_ns.iter().filter(|max_ns| max_ns.is_some_and(|max_ns| max_ns > limit_ns)).count() as u64
+/// The least number of seconds that together contain a late wake-up of each window that has one; 0 if the record has no
+/// windows. A second can contain the end of a window and the begin of the next one.
+fn least_late_seconds(maxima: &Maxima, limit_ns: i64) -> u64 {
+    let windows_in_a_second = SECOND_NS.div_ceil(maxima.window_ns.max(1)) + 1;
+    let is_late = |max_ns: &Option<i64>| max_ns.is_some_and(|max_ns| max_ns > limit_ns);
+    let late = (0u64..).zip(&maxima.max_ns).filter(|(_, max_ns)| is_late(max_ns));
+    let (mut seconds, mut next) = (0, 0);
+    for (window, _) in late {
+        if window >= next {
+            seconds += 1;
+            next = window + windows_in_a_second;
+        }
+    }
+    seconds
 }
 
 #[cfg(test)]
@@ -284,10 +297,27 @@ mod tests {
     fn a_list_with_gaps_gives_a_range() {
         let spikes: Vec<_> = (0..40).map(|i| (i * 100, 2)).collect();
         assert_eq!(of(&series(&spikes, 40)), (80, 4, 4));
-        assert_eq!(of(&series(&spikes, 39)), (80, 40, 4), "each wake-up can be a stall; 4 seconds were late");
+        assert_eq!(of(&series(&spikes, 39)), (80, 40, 4), "each wake-up can be a stall; the listed ones last 4 s");
+        assert_eq!(of(&series(&spikes, 0)), (80, 40, 2), "4 windows were late, with two in each second");
         let mut without_windows = series(&spikes, 0);
         without_windows.maxima = Maxima::default();
         assert_eq!(of(&without_windows), (80, 40, 1));
+    }
+
+    /// Stalls of 20 ms at 1 s, 5 s, 9 s and so on, each with a late wake-up before and after the border of two windows.
+    #[test]
+    fn a_stall_on_the_border_of_two_windows_is_one() {
+        let spikes: Vec<_> = (0..10).flat_map(|i| [(i * 4_000 + 990, 2), (i * 4_000 + 1_010, 2)]).collect();
+        assert_eq!(of(&series(&spikes, 20)), (40, 10, 10));
+        assert_eq!(of(&series(&spikes, 0)), (40, 20, 10));
+        let windows = |late: &str| Maxima {
+            max_ns: late.chars().map(|c| Some(if c == 'L' { 200_000 } else { 0 })).collect(),
+            ..Maxima::default()
+        };
+        let least = |late| least_late_seconds(&windows(late), 100_000);
+        assert_eq!(["", "...", "L", "LL", "LLL", "LL.LL", "L.L"].map(least), [0, 0, 1, 1, 2, 2, 2]);
+        let short = Maxima { window_ns: 500_000_000, ..windows("LLLL") };
+        assert_eq!(least_late_seconds(&short, 100_000), 2);
     }
 
     #[test]
