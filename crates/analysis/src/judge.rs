@@ -13,8 +13,8 @@ use crate::{
     profile::{Judges, Profile},
     round_trip,
     rules::{
-        FAR, Obstacles, Shown, duration_needed, excellent, load_options, measure_longer, of_emulation, profile_option,
-        repeated, shown, thread_options,
+        FAR, Obstacles, Shown, duration_observed, excellent, load_options, measure_longer, of_emulation,
+        profile_option, repeated, shown, thread_options,
     },
     stalls::{self, Missing},
     statistics::{Exposure, Late},
@@ -540,8 +540,16 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
         // A profile judges wake-ups, which the timer measures with any period.
         with_period(&format!("punctual measure timer{}", thread_options(record)))
     };
+    // Threads with roles have periods, CPUs and policies of their own, and interrupts have lines; both can be far away.
+    let has_roles = first.is_some() && record.command.get(2).is_some_and(|probe| probe == "threads");
+    let has_lines = kind.is_some_and(|kind| kind.interrupts().is_some() || kind.responses().is_some());
+    let other_period_ns = (has_lines && first.is_some_and(|series| !is_fine(&series.period_ns))).then_some(period_ns);
     let weakest = weakest(judged).map(|one| one.exposure);
-    let (duration, loads) = (duration_needed(profile, weakest.as_ref()), group.map_or(&[][..], |group| &group.loads));
+    // With the same period, a further run covers the same share of its time.
+    let is_same_period = (has_roles || has_lines) && other_period_ns.is_none();
+    let share = weakest.filter(|_| is_same_period).map_or(1.0, |exposure| exposure.covered_share());
+    let duration = duration_observed(profile, weakest.as_ref(), share);
+    let loads = group.map_or(&[][..], |group| &group.loads);
     if let Some(rounds) = record.cells.iter().map(|cell| cell.rounds.len() as u64).max() {
         // Each round of a pair has its share of the duration.
         let of_round_ns = parse_ns(&duration).unwrap_or(profile.period_ns);
@@ -549,11 +557,7 @@ fn command_to_measure(record: &Record, profile: &Profile, group: Option<&Group>,
         let options = [("--cell-duration", &*of_cell), ("--profile", &*profile.argument)];
         return record::shell::with_options(&record.command, &options);
     }
-    // Threads with roles have periods, CPUs and policies of their own, and interrupts have lines; both can be far away.
-    let has_roles = record.command.get(2).is_some_and(|probe| probe == "threads");
-    let has_lines = kind.is_some_and(|kind| kind.interrupts().is_some() || kind.responses().is_some());
-    let other_period_ns = (has_lines && first.is_some_and(|series| !is_fine(&series.period_ns))).then_some(period_ns);
-    if (first.is_some() && has_roles || has_lines)
+    if (has_roles || has_lines)
         && let Some(command) = repeated(record, profile, &duration, other_period_ns, loads)
     {
         return command;

@@ -132,9 +132,12 @@ pub(crate) fn weakest(exposures: &[Exposure]) -> Option<Exposure> {
 
 /// The reason why `exposure` shows too little for PASS: `none late so far`, or the stalls, and the bound.
 pub(crate) fn too_short(profile: &Profile, exposure: &Exposure, place: &str) -> String {
-    let so_far = match exposure.late.stalls.total {
-        0 => "none late so far".to_owned(),
-        stalls => format!("{} so far", counted(stalls, "stall")),
+    let so_far = match (exposure.late.stalls_at_least, exposure.late.stalls.total) {
+        (_, 0) => "none late so far".to_owned(),
+        // Of some results, it is not known whether they were late.
+        (0, most) => format!("at most {} so far", counted(most, "stall")),
+        (least, most) if least == most => format!("{} so far", counted(most, "stall")),
+        (least, most) => format!("{} to {} so far", grouped(least), counted(most, "stall")),
     };
     let (bound, tolerated) = (exposure.bound_per_span(), profile.tolerates);
     format!("{so_far}, {bound} ({place}), but {tolerated} is tolerated")

@@ -147,6 +147,13 @@ impl Exposure {
         self.cycles as f64 * self.period_ns as f64
     }
 
+    /// The share of the measured time that is covered, above 0 and at most 1; 1 if nothing was measured.
+    #[must_use]
+    pub fn covered_share(&self) -> f64 {
+        let (covered, lasted) = (self.time_ns(), self.lasted_ns as f64);
+        if covered > 0.0 && covered < lasted { covered / lasted } else { 1.0 }
+    }
+
     /// Upper bound of the share of cycles in which a stall begins, 0 to 1, at 95 %; 1 if nothing was measured.
     #[must_use]
     pub fn rate_below(&self) -> f64 {
