@@ -9,7 +9,10 @@ use sys::{
     interrupt::gpio::{EVENTS_KEPT, Input},
 };
 
-use super::source::{Found, Interrupted, Source, is_ready};
+use super::{
+    shared::check_clock,
+    source::{Found, Interrupted, Source, is_ready},
+};
 use crate::probe_threads::Pacer;
 
 /// The edges of an input line. All functions run on the measuring thread.
@@ -86,6 +89,7 @@ impl LineEdges for InBandEdges {
         }
         let woke_ns = Clock::Monotonic.now_ns();
         let Some(edge) = self.input.take() else { return Ok(None) };
+        check_clock(edge.stamp_ns, woke_ns)?;
         let lost = u64::from(edge.number.wrapping_sub(self.last).saturating_sub(1));
         self.last = edge.number;
         Ok(Some(NotedEdge { stamp_ns: edge.stamp_ns, woke_ns, lost, overrun: false }))

@@ -10,7 +10,7 @@ use sys::{
 use super::{
     answer::{AnswerLine, Answering},
     gpio::{LineEdges, NotedEdge},
-    shared::OTHER_CLOCK,
+    shared::check_clock,
 };
 
 /// Reads the stamps of an input line.
@@ -71,9 +71,7 @@ impl<I: Stamps> LineEdges for OutOfBandEdges<I> {
             stamp_ns => stamp_ns?,
         };
         let woke_ns = Clock::Monotonic.now_ns();
-        if stamp_ns > woke_ns {
-            return Err(OTHER_CLOCK.into());
-        }
+        check_clock(stamp_ns, woke_ns)?;
         let overrun = self.note(stamp_ns, woke_ns);
         Ok((stamp_ns >= self.started_ns).then_some(NotedEdge { stamp_ns, woke_ns, lost: 0, overrun }))
     }
@@ -163,7 +161,7 @@ mod tests {
     #[test]
     fn a_stamp_of_another_clock_is_an_error() {
         let error = edges([i64::MAX]).next().unwrap_err();
-        assert_eq!(Errno::from_io_error(&error), Some(OTHER_CLOCK));
+        assert_eq!(Errno::from_io_error(&error), Some(crate::interrupt::shared::OTHER_CLOCK));
     }
 
     #[test]

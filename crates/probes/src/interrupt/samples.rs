@@ -6,7 +6,7 @@ use record::{Interrupts, Zero};
 use sys::interrupt::iio::Device;
 
 use super::{
-    shared::OTHER_CLOCK,
+    shared::check_clock,
     source::{Found, Interrupted, Source, read_old, ready_for_next},
 };
 use crate::probe_threads::Pacer;
@@ -55,9 +55,7 @@ impl Source for Samples {
             self.overrun |= self.device.read()?;
         }
         let Some(zero_ns) = self.device.take() else { return Ok(Found::Nothing) };
-        if zero_ns > woke_ns {
-            return Err(OTHER_CLOCK.into());
-        }
+        check_clock(zero_ns, woke_ns)?;
         Ok(Found::Interrupt(Interrupted {
             zero_ns,
             kernel_ns: None,

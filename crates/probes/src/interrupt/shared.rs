@@ -12,6 +12,15 @@ use crate::times::TimeCounters;
 /// The error of a source whose stamps are not on CLOCK_MONOTONIC.
 pub const OTHER_CLOCK: Errno = Errno::RANGE;
 
+/// Checks that a stamp is not later than the reading after it, so that it can be on CLOCK_MONOTONIC; both in ns.
+///
+/// # Errors
+/// [`OTHER_CLOCK`] if it is later.
+#[inline]
+pub fn check_clock(stamp_ns: i64, woke_ns: i64) -> io::Result<()> {
+    if stamp_ns > woke_ns { Err(OTHER_CLOCK.into()) } else { Ok(()) }
+}
+
 /// An error after which a source is gone, in words.
 pub fn in_words(error: i32) -> String {
     match Errno::from_raw_os_error(error) {
