@@ -1,7 +1,7 @@
 //! Functions shared by the commands: run with the live view, judge, write the record, print.
 
 use std::{
-    env, fs,
+    env, fmt, fs,
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     sync::{
@@ -337,8 +337,12 @@ pub fn deliver(
     page: impl FnOnce(&Style, usize) -> String,
 ) -> anyhow::Result<()> {
     let mut outcomes = vec![files.write(record)];
-    let path = files.record.as_deref().filter(|_| outcomes[0].is_ok());
-    if outcomes[0].is_ok() {
+    let (is_in_place, elsewhere) = match &outcomes[0] {
+        Ok(()) => (true, None),
+        Err(error) => (false, error.downcast_ref::<WrittenElsewhere>().map(|error| error.path.clone())),
+    };
+    let path = if is_in_place { files.record.as_deref() } else { elsewhere.as_deref() };
+    if is_in_place {
         outcomes.push(files.write_report(record));
     }
     outcomes.extend(files.exports.iter().map(|export| export.write(record)));
@@ -347,7 +351,7 @@ pub fn deliver(
     } else if !files.exports.iter().any(Export::is_stdout) {
         outcomes.push(print_record(output_options, extent, record, path, &[], page));
     }
-    if path.is_some() && !output_options.quiet {
+    if is_in_place && !output_options.quiet {
         files.print_paths();
     }
     if outcomes.iter().all(Result::is_ok) {
@@ -431,6 +435,21 @@ fn without_sudo(text: &str) -> String {
     kept
 }
 
+/// The error of a record that is not in its place, but in another.
+#[derive(Debug)]
+struct WrittenElsewhere {
+    why: String,
+    path: PathBuf,
+}
+
+impl fmt::Display for WrittenElsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; the record is in {} instead", self.why, self.path.display())
+    }
+}
+
+impl std::error::Error for WrittenElsewhere {}
+
 /// The files of a run.
 pub struct RecordFiles {
     /// Path of the record, whose HTML report is written next to it; `None` to write neither.
@@ -465,21 +484,21 @@ impl RecordFiles {
         Ok(Self { exports: Export::among(paths, formats)?, ..self })
     }
 
-    /// Writes the record. If that fails, writes it to the temporary folder, and returns an error that names the path. If
-    /// another run has taken the name meanwhile, writes it under a new name, and returns an error that names both.
+    /// Writes the record. If that fails, writes it to the temporary folder, or if another run has taken the name meanwhile,
+    /// under a new name. Then the error is [`WrittenElsewhere`].
     pub fn write(&self, record: &Record) -> anyhow::Result<()> {
         let Some(path) = &self.record else { return Ok(()) };
         let bytes = file::to_json(record);
         if self.is_taken(path, record) {
             let own = ReservedName::new(path.parent().unwrap_or(Path::new("")))?;
             file::write_atomic(&own.path, &bytes)?;
-            let (path, own) = (path.display(), own.path.display());
-            anyhow::bail!("another run wrote {path} at the same time; the record is in {own} instead");
+            let why = format!("another run wrote {} at the same time", path.display());
+            return Err(WrittenElsewhere { why, path: own.path.clone() }.into());
         }
         let Err(error) = file::write_atomic(path, &bytes) else { return Ok(()) };
         let fallback = env::temp_dir().join(path.file_name().unwrap_or_default());
         file::write_atomic(&fallback, &bytes).with_context(|| format!("{error}; the temporary folder failed, too"))?;
-        anyhow::bail!("{error}; the record is in {} instead", fallback.display())
+        Err(WrittenElsewhere { why: error.to_string(), path: fallback }.into())
     }
 
     /// True if another run has written its record to the file since the name was chosen.
