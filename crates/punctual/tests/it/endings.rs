@@ -13,19 +13,27 @@ use super::harness::{Scratch, Start, Started, resume, signal, stop, wait_until};
 
 const ENDLESS: &str = "measure timer --quiet --record a --cpus 0 --policy other --period 1ms --endless";
 
-/// Starts a run and waits until its record contains samples. It handles signals as if a terminal started it, also if the
-/// tests run below nohup.
+/// Starts a run and waits until its record contains samples.
 fn start(scratch: &Scratch, arguments: &str) -> Started {
+    let child = launch(scratch, arguments);
+    wait_for_samples(scratch);
+    child
+}
+
+/// Starts a run. It handles signals as if a terminal started it, also if the tests run below nohup.
+fn launch(scratch: &Scratch, arguments: &str) -> Started {
     let punctual = scratch.punctual(arguments);
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT").arg(punctual.get_program()).args(punctual.get_args());
     command.current_dir(scratch.path()).env("NO_COLOR", "1").stdin(Stdio::null());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).start();
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).start()
+}
+
+fn wait_for_samples(scratch: &Scratch) {
     wait_until("the record contains samples", || {
         record::file::read(&scratch.record_path())
             .is_ok_and(|record| record.series.iter().any(|series| series.samples > 0))
     });
-    child
 }
 
 fn deadlines(record: &Record) -> u64 {
@@ -34,9 +42,13 @@ fn deadlines(record: &Record) -> u64 {
 
 #[test]
 fn one_signal_ends_the_run_with_a_report() {
-    for name in ["INT", "TERM", "HUP", "XCPU", "USR1", "RTMIN"] {
+    let started = ["INT", "TERM", "HUP", "XCPU", "USR1", "RTMIN"].map(|name| {
         let scratch = Scratch::new();
-        let child = start(&scratch, ENDLESS);
+        let child = launch(&scratch, ENDLESS);
+        (name, scratch, child)
+    });
+    for (name, scratch, child) in started {
+        wait_for_samples(&scratch);
         signal(&child, name);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0));
@@ -61,6 +73,26 @@ fn a_file_that_cannot_be_written_does_not_hide_the_answer() {
     assert!(stdout.contains("CPU 0") && scratch.path().join("a.hgrm").exists(), "{stdout}");
     let error = "error: cannot write gone/a.csv: No such file or directory (os error 2); create its folder";
     assert!(stderr.contains(error), "{stderr}");
+}
+
+#[test]
+fn a_record_without_its_folder_is_written_to_the_temporary_one() {
+    let scratch = Scratch::new();
+    let folder = scratch.path().join("gone");
+    std::fs::create_dir(&folder).unwrap();
+    let mut command = scratch.punctual("measure timer --cpus 0 --policy other --period 1ms --endless --record gone/b");
+    let child = command.env("TMPDIR", scratch.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).start();
+    wait_until("a record is written", || folder.join("b.punctual.json").exists());
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "").unwrap();
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let kept = scratch.path().join("b.punctual.json");
+    assert!(stderr.contains(&format!("the record is in {} instead", kept.display())), "{stderr}");
+    assert!(stdout.contains(&format!("punctual show --full {}", kept.display())), "{stdout}");
+    assert!(record::file::read(&kept).unwrap().state == State::Interrupted);
 }
 
 #[test]
