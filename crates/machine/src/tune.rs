@@ -47,7 +47,7 @@ use thiserror::Error;
 
 pub use self::{
     apply::{Kept, Lock, Refused, TuneError, Tuning, apply, changed_since, check_journals, in_force, keep, revert},
-    boot::{Boot, boot, by_hand, steps_for},
+    boot::{Boot, boot, by_hand, steps_for, with_running_isolation},
     files::{KeptFiles, NewFile, Service, drop_in, keep_files, search_unit, unit, without_effect},
     firmware::{AdvisedLine, Firmware, firmware},
     table::{DEFINITIONS, Definition},

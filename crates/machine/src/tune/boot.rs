@@ -109,6 +109,22 @@ pub(crate) fn arguments_to_add(root: &Root, cmdline: &str, cpus: &CpuList, other
     arguments
 }
 
+/// These arguments, and those of the running kernel that keep other work off CPUs and that a boot with them would lack,
+/// because the files of the boot loader do not contain them.
+#[must_use]
+pub fn with_running_isolation(root: &Root, mut arguments: Vec<String>) -> Vec<String> {
+    let cmdline = root.read("proc/cmdline").unwrap_or_default();
+    let boots = boots(root, &arguments);
+    for name in ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"] {
+        let Some(running) = boot_arguments::value(&cmdline, name) else { continue };
+        let is_new = boot_arguments::value(&arguments.join(" "), name).is_some();
+        if !is_new && boots.iter().any(|line| boot_arguments::value(line, name) != Some(running)) {
+            arguments.push(format!("{name}={running}"));
+        }
+    }
+    arguments
+}
+
 /// The steps that add these arguments to this machine's boot loader. They replace those of the same name.
 #[must_use]
 pub fn steps_for(root: &Root, arguments: String) -> Boot {

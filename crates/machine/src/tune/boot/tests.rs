@@ -2,7 +2,7 @@ use std::fs;
 
 use super::{files::KERNELSTUB_OPTIONS, *};
 
-fn steps(files: &[(&str, &str)]) -> (Option<&'static str>, Vec<String>) {
+fn root(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     let folder = tempfile::tempdir().unwrap();
     let root = Root::at(folder.path());
     let cpus = [("sys/devices/system/cpu/online", "0-3"), ("sys/devices/system/cpu/nohz_full", "(null)")];
@@ -10,6 +10,11 @@ fn steps(files: &[(&str, &str)]) -> (Option<&'static str>, Vec<String>) {
         fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
         fs::write(root.path(path), text).unwrap();
     }
+    (folder, root)
+}
+
+fn steps(files: &[(&str, &str)]) -> (Option<&'static str>, Vec<String>) {
+    let (_folder, root) = root(files);
     let boot = boot(&root, &"2-3".parse().unwrap()).unwrap();
     assert!(boot.steps.last().unwrap().contains("punctual check"));
     (boot.loader, boot.steps[..boot.steps.len() - 1].to_vec())
@@ -106,6 +111,22 @@ fn values_that_the_next_boot_would_change_are_replaced() {
         "in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT=\"nohz_full=3,2 quiet irqaffinity=0-1 \
              isolcpus=managed_irq,domain,2-3\""
     );
+}
+
+/// The arguments that a search across reboots keeps were measured with those of the running kernel.
+#[test]
+fn kept_arguments_come_with_those_that_only_the_running_kernel_has() {
+    let kept = |files: &[(&str, &str)]| {
+        let (_folder, root) = root(files);
+        with_running_isolation(&root, vec!["nohz_full=3".to_owned()]).join(" ")
+    };
+    let running = ("proc/cmdline", "BOOT_IMAGE=/vmlinuz quiet isolcpus=3 nohz_full=2-3 irqaffinity=0-2");
+    let grub = |value: &'static str| (GRUB, value);
+    let in_file = "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet irqaffinity=0-2\"\nGRUB_CMDLINE_LINUX=\"isolcpus=3\"\n";
+    assert_eq!(kept(&[running, grub(in_file)]), "nohz_full=3");
+    let typed = "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=2\"\n";
+    assert_eq!(kept(&[running, grub(typed)]), "nohz_full=3 isolcpus=3 irqaffinity=0-2");
+    assert_eq!(kept(&[running]), "nohz_full=3", "the boot loader is not known");
 }
 
 /// Another entry was booted, or arguments were typed for one boot: the file lacks what the running kernel has.

@@ -242,8 +242,10 @@ fn print_kept(root: &Root, search: &Search, proof: &Proof) {
     if let Some(kernel) = kept.iter().find_map(|change| change.kernel.as_ref()) {
         say!("keep    choose {} in the boot loader", kernel.display());
     }
-    let arguments: Vec<&str> = kept.iter().flat_map(|change| &change.arguments).map(String::as_str).collect();
+    let arguments: Vec<String> = kept.iter().flat_map(|change| change.arguments.clone()).collect();
     if !arguments.is_empty() {
+        // The rounds had those of the running kernel, too.
+        let arguments = tune::with_running_isolation(root, arguments);
         tune::steps_for(root, arguments.join(" ")).steps.iter().for_each(|step| say!("keep    {step}"));
     }
 }
