@@ -47,8 +47,6 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
     let (outcome, reason) = decide(capture, series.zip(bounds), &obstacles, profile);
     let Some((series, bounds)) = series.zip(bounds) else { return profile.verdict(outcome, reason) };
     let limit_ns = profile.limit_ns;
-    let within = series.max_ns.is_none_or(|max_ns| max_ns <= limit_ns);
-    let over_limit = if within { 0 } else { series.raw.count_above(limit_ns).max(1) };
     let clean_so_far = outcome == Outcome::Inconclusive
         && obstacles.no_pass.is_none()
         && bounds.most.late.stalls.total == 0
@@ -57,7 +55,7 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
         worst_ns: series.max_ns,
         worst_where: capture.worst_late.first().map_or_else(String::new, |late| format!("frame {}", late.frame)),
         samples: series.samples,
-        over_limit,
+        over_limit: stalls::late_wake_ups(series, limit_ns),
         missed: series.missed,
         statement: bounds.exposure.statement(limit_ns),
         clean_so_far,
@@ -119,7 +117,7 @@ fn dropped(capture: &Capture) -> u64 {
 /// Frames that are missing, in a known number of runs. In older records, each skipped slot can be a run of its own.
 fn missing(capture: &Capture, total: u64) -> Missing {
     let skips = capture.skips.filter(|&skips| skips > 0).or(capture.skipped_slots).unwrap_or(0);
-    Missing { total, runs: capture.losses.unwrap_or(0).saturating_add(skips) }
+    Missing::in_runs(total, capture.losses.unwrap_or(0).saturating_add(skips))
 }
 
 /// The largest error of the lateness of a frame, ns: the resolution of the timestamps, and how far the earliest frames scatter
@@ -221,7 +219,7 @@ fn lost_elsewhere(record: &Record) -> Missing {
     let listeners = record.series.iter().filter_map(|series| series.kind.listener());
     let lost = listeners.flat_map(|listener| {
         let others = listener.streams.iter().filter(|stream| stream.stream_id != listener.identity.stream_id);
-        others.map(|stream| Missing { total: stream.lost.saturating_sub(listener.not_told), runs: stream.loss_bursts })
+        others.map(|stream| Missing::in_runs(stream.lost.saturating_sub(listener.not_told), stream.loss_bursts))
     });
     lost.max_by_key(|lost| lost.total).unwrap_or_default()
 }

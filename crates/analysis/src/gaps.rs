@@ -45,7 +45,7 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
         worst_ns: worst.and_then(max_of),
         worst_where: worst.map(place).unwrap_or_default(),
         samples: all.iter().map(|series| series.samples).sum(),
-        over_limit: all.iter().map(|series| series.raw.count_above(profile.limit_ns)).sum(),
+        over_limit: all.iter().map(|series| stalls::late_wake_ups(series, profile.limit_ns)).sum(),
         statement: weakest.map_or_else(String::new, |exposure| exposure.statement(profile.limit_ns)),
         clean_so_far: outcome == Outcome::Inconclusive
             && obstacles.no_pass.is_none()

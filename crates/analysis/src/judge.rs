@@ -93,7 +93,7 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
         worst_ns: worst.and_then(max_of),
         worst_where: worst.filter(|series| max_of(series).is_some()).map(place).unwrap_or_default(),
         samples: all.iter().map(|series| series.samples).sum(),
-        over_limit: all.iter().map(|series| over_limit(series, profile)).sum(),
+        over_limit: all.iter().map(|series| stalls::late_wake_ups(series, profile.limit_ns)).sum(),
         missed: judged.iter().map(|one| one.missing).fold(missed, u64::saturating_add),
         statement: if obstacles.invalid.is_none() || record.published.is_some() {
             statement
@@ -406,10 +406,12 @@ fn open(record: &Record, profile: &Profile, groups: &[Group], judged: &[Judged])
     if exposure.cycles == 0 {
         return format!("no cycle of the use was measured on {}: run `{command}`", place(series));
     }
-    let doubt = unknown_decide(series).or_else(|| error_decides(series, profile));
     // Fewer doubtful stalls than tolerated do not prevent PASS in a longer run.
-    let doubt = doubt.or_else(|| unexplained_decide(series, profile)).filter(|_| exposure.reaches(profile.tolerates));
-    if let Some(doubt) = doubt {
+    let can_reach = |late: Late| exposure.can_reach(late.stalls, profile.tolerates);
+    let without_time = || unknown_decide(series).or_else(|| unexplained_decide(series, profile));
+    let doubt = Some(possibly_late(series, profile)).filter(|late| can_reach(*late)).and_then(|_| without_time());
+    let within_error = || error_decides(series, profile).filter(|_| can_reach(late_within_error(series, profile)));
+    if let Some(doubt) = doubt.or_else(within_error) {
         return doubt;
     }
     measure_longer(profile, &exposure, &place(series), &format!("run `{command}`"))
@@ -596,14 +598,20 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
     let (missing, of_missing) = match (series.kind.talker(), series.kind.interrupts(), series.kind.responses()) {
         (Some(talker), ..) => stream::missing(record, talker, series.period_ns, profile.period_ns),
         (None, Some(interrupts), _) => anywhere(interrupts.lost.saturating_add(interrupts.unanswered)),
-        (None, None, Some(responses)) => anywhere(responses.missed),
+        (None, None, Some(responses)) => {
+            let apart_ns = responses.unanswered_ns(series.period_ns);
+            let missing = Missing::anywhere(responses.missed);
+            (responses.missed, stalls::of_missing(missing, apart_ns, profile.period_ns))
+        }
         (None, None, None) => (0, Late::default()),
     };
     let refused = series.kind.talker().map_or(0, record::Talker::most_refused);
     let deadlines = match (series.kind.interrupts(), series.kind.responses()) {
         (Some(_), _) => counted.total().saturating_add(missing).min(periods_of_phase(record, series)),
         (None, Some(responses)) => {
-            let all = counted.total().saturating_add(missing).saturating_add(responses.unknown());
+            let periods = responses.unanswered_ns(series.period_ns) / series.period_ns.max(1);
+            let unanswered = missing.saturating_mul(periods);
+            let all = counted.total().saturating_add(unanswered).saturating_add(responses.unknown());
             periods_asked(all, responses, series, profile).min(periods_of_phase(record, series))
         }
         (None, None) => counted.total().saturating_add(refused),
@@ -652,15 +660,6 @@ fn statement(judged: &[Judged], profile: &Profile) -> String {
         }
         None => "no cycle was measured, so there is no conclusion".to_owned(),
     }
-}
-
-/// Wake-ups later than the limit. The exact maximum decides whether there are any, because buckets have only 3 digits.
-fn over_limit(series: &Series, profile: &Profile) -> u64 {
-    if within(series, profile) { 0 } else { series.raw.count_above(profile.limit_ns).max(1) }
-}
-
-fn within(series: &Series, profile: &Profile) -> bool {
-    max_of(series).is_none_or(|max_ns| max_ns <= profile.limit_ns)
 }
 
 fn place(series: &Series) -> String {

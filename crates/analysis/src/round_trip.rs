@@ -37,15 +37,11 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
         .or_else(|| all.iter().find_map(|(series, _)| unsure_maximum(series)));
     let (outcome, reason) = decide(record, profile, &all, &exposures, &obstacles, &command);
     let worst = all.iter().max_by_key(|(series, _)| series.max_ns);
-    let over_limit = |series: &Series| match series.max_ns {
-        Some(max_ns) if max_ns > profile.limit_ns => series.raw.count_above(profile.limit_ns).max(1),
-        _ => 0,
-    };
     UseVerdict {
         worst_ns: worst.and_then(|(series, _)| series.max_ns),
         worst_where: worst.map(|(series, _)| when(series)).unwrap_or_default(),
         samples: all.iter().map(|(series, _)| series.samples).sum(),
-        over_limit: all.iter().map(|(series, _)| over_limit(series)).sum(),
+        over_limit: all.iter().map(|(series, _)| stalls::late_wake_ups(series, profile.limit_ns)).sum(),
         missed: all.iter().map(|(_, trip)| absent(trip)).fold(0, u64::saturating_add),
         statement: weakest(&exposures).map_or_else(String::new, |exposure| exposure.statement(profile.limit_ns)),
         clean_so_far: outcome == Outcome::Inconclusive
@@ -78,7 +74,7 @@ fn absent(round_trip: &RoundTrip) -> u64 {
 /// The datagrams without an answer, of which the longest run is known.
 fn missing(round_trip: &RoundTrip) -> Missing {
     let total = absent(round_trip);
-    Missing { total, runs: total.saturating_sub(round_trip.lost_in_a_row).saturating_add(1) }
+    Missing::with_longest(total, round_trip.lost_in_a_row)
 }
 
 /// The cycles of the use that a series covered. A datagram without an answer is a late cycle.

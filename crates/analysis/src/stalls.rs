@@ -33,21 +33,109 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     if is_each_listed && listed.len() as u64 >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
         return listed_stalls(&listed, measured_ns, period_ns, limit_ns);
     }
+    let wake_ups = late_values(series, limit_ns);
+    let all =
+        Grouped::of_many(wake_ups.iter().map(|(late_ns, count)| (late_ns.unsigned_abs().div_ceil(SECOND_NS), *count)));
     let seconds = least_late_seconds(&series.maxima, limit_ns);
-    let deadlines = deadlines_late(series, limit_ns);
-    let each = || series.raw.iter().filter(|(late_ns, _)| *late_ns > limit_ns);
-    let wake_ups = each().fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
-    let all = Grouped::of_many(each().map(|(late_ns, count)| (late_ns.unsigned_abs().div_ceil(SECOND_NS), count)));
-    let cycles = most_cycles(deadlines, wake_ups, measured_ns, period_ns).max(seconds);
-    let least_cycles = in_cycles(deadlines, measured_ns, period_ns);
+    let cycles = most_cycles(deadlines_late(series, limit_ns), total(&wake_ups), measured_ns, period_ns).max(seconds);
+    let certain_cycles = in_cycles(deadlines_certainly_late(series, limit_ns), measured_ns, period_ns);
     let of_list = listed_stalls(&listed, measured_ns, period_ns, limit_ns);
-    Late {
-        cycles,
-        // A stall makes at least one cycle late, of those that count.
-        stalls: Grouped { total: all.total.clamp(1, cycles), independent: all.independent.clamp(1, cycles) },
-        // Each is a lower bound: further late wake-ups between the listed ones make stalls longer, not fewer.
-        stalls_at_least: seconds.max(seconds_of(least_cycles, period_ns)).max(of_list.stalls_at_least),
+    // Each is a lower bound: further late wake-ups between the listed ones make stalls longer, not fewer.
+    let stalls_at_least = seconds.max(seconds_of(certain_cycles, period_ns)).max(of_list.stalls_at_least);
+    // A stall makes at least one cycle late, of those that count.
+    let stalls = in_windows(all, &chains(&series.maxima, measured_ns.max(period_ns), limit_ns)).at_most(cycles);
+    // The windows can have fewer if the figures of the record are not exact.
+    let others = Grouped::of_many([(1, stalls_at_least.saturating_sub(stalls.total))]);
+    Late { cycles, stalls: stalls.and(others), stalls_at_least }
+}
+
+/// The late wake-ups of `series`: all of them if it lists all, otherwise also those on time in the bucket of the limit.
+pub(crate) fn late_wake_ups(series: &Series, limit_ns: i64) -> u64 {
+    if max_of(series).is_none_or(|max_ns| max_ns <= limit_ns) {
+        return 0;
     }
+    if series.kind.properties().spikes_are_values && series.spikes.len() as u64 >= series.spikes_total {
+        let listed = series.spikes.iter().filter(|spike| spike.lateness_ns > limit_ns).count() as u64;
+        // Only values above a threshold are listed.
+        let certain = series.raw.iter().filter(|(late_ns, _)| lowest_in_bucket(*late_ns) > limit_ns);
+        if listed >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
+            return listed;
+        }
+    }
+    total(&late_values(series, limit_ns)).max(1)
+}
+
+fn total(values: &[(i64, u64)]) -> u64 {
+    values.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count))
+}
+
+/// The values above the limit with their counts, in ns. If the record has no exact values, the bucket of the limit counts.
+fn late_values(series: &Series, limit_ns: i64) -> Vec<(i64, u64)> {
+    match exact_values(series) {
+        Some(exact) => exact.filter(|(late_ns, _)| *late_ns > limit_ns).collect(),
+        None => series.raw.iter().filter(|(late_ns, _)| *late_ns > limit_ns).collect(),
+    }
+}
+
+/// The exact values of the judge of punctual, if the record contains all.
+fn exact_values(series: &Series) -> Option<impl Iterator<Item = (i64, u64)>> {
+    let exact = &series.kind.responses()?.exact;
+    let all = exact.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
+    (all == series.raw.total()).then(|| exact.iter().map(|&(ns, count)| (i64::try_from(ns).unwrap_or(i64::MAX), count)))
+}
+
+/// Windows with a late wake-up that a single stall can have made late.
+struct Chain {
+    /// Windows with a late wake-up.
+    windows: u64,
+    /// The longest possible stall, in seconds.
+    seconds: u64,
+}
+
+/// The chains of windows with a late wake-up, without a time between them that would end a stall.
+fn chains(maxima: &Maxima, period_ns: u64, limit_ns: i64) -> Vec<Chain> {
+    let mut chains: Vec<Chain> = Vec::new();
+    let (mut start_ns, mut end_ns) = (0, 0u64);
+    for (window, max_ns) in (0u64..).zip(&maxima.max_ns) {
+        let Some(late_ns) = max_ns.filter(|max_ns| *max_ns > limit_ns) else { continue };
+        let from_ns = window.saturating_mul(maxima.window_ns);
+        let is_linked = from_ns < end_ns.saturating_add(gap_ns(period_ns));
+        if chains.is_empty() || !is_linked {
+            chains.push(Chain { windows: 0, seconds: 0 });
+            start_ns = from_ns;
+        }
+        // Of a wake-up at the end of the window.
+        let to_ns = from_ns.saturating_add(maxima.window_ns).saturating_add(late_ns.unsigned_abs());
+        end_ns = end_ns.max(to_ns);
+        let chain = chains.last_mut().expect("one was just added");
+        chain.windows += 1;
+        chain.seconds = (end_ns - start_ns).div_ceil(SECOND_NS);
+    }
+    chains
+}
+
+/// The stalls of late wake-ups with the largest bound: each is a stall of its own, as in `all`, or as many as possible are
+/// in the same stalls. Without windows, nothing is known about their times, and the former counts.
+fn in_windows(all: Grouped, chains: &[Chain]) -> Grouped {
+    let seconds = chains.iter().fold(0, |sum: u64, chain| sum.saturating_add(chain.seconds));
+    if seconds == 0 {
+        return all;
+    }
+    let mut extra = all.total.saturating_sub(chains.iter().map(|chain| chain.windows).sum());
+    let mut longest_first: Vec<&Chain> = chains.iter().collect();
+    longest_first.sort_by_key(|chain| std::cmp::Reverse(chain.seconds));
+    let sizes = longest_first.into_iter().map(|chain| {
+        let size = chain.seconds.min(chain.windows.saturating_add(extra));
+        extra -= size.saturating_sub(chain.windows);
+        size
+    });
+    with_largest_bound([all.at_most(seconds), Grouped::of(sizes)].into_iter())
+}
+
+/// Those with the largest bound.
+fn with_largest_bound(stalls: impl Iterator<Item = Grouped>) -> Grouped {
+    let with_bound = stalls.map(|stalls| (stalls.upper(), stalls));
+    with_bound.max_by(|(a, _), (b, _)| a.total_cmp(b)).map_or_else(Grouped::default, |(_, stalls)| stalls)
 }
 
 /// The least number of seconds with a cycle late if `cycles` were.
@@ -68,11 +156,10 @@ fn listed_stalls(late: &[&Spike], measured_ns: u64, period_ns: u64, limit_ns: i6
         lateness_ns: spike.lateness_ns.unsigned_abs(),
         deadlines: (spike.lateness_ns.abs_diff(limit_ns) - 1) / measured_ns.max(1) + 1,
     });
-    let stalls = stalls(wake_ups, measured_ns.max(period_ns));
-    let cycles = |stall: &Stall| in_cycles(stall.deadlines, measured_ns, period_ns);
-    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, cycles(stall).max(1));
+    let stalls = stalls(wake_ups, measured_ns, period_ns);
+    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.cycles);
     let counted = Grouped::of(stalls.iter().map(seconds));
-    let cycles = stalls.iter().map(cycles).fold(0, u64::saturating_add);
+    let cycles = stalls.iter().map(|stall| stall.cycles).fold(0, u64::saturating_add);
     Late { cycles, stalls: counted, stalls_at_least: counted.total }
 }
 
@@ -91,22 +178,39 @@ struct Stall {
     start_ns: u64,
     /// The last wake-up, likewise.
     end_ns: u64,
-    /// Late deadlines.
-    deadlines: u64,
+    /// The least number of cycles of the use that contain the late deadlines; 1 or more.
+    cycles: u64,
+    /// The end of the last of these cycles, likewise.
+    counted_ns: u64,
 }
 
-/// Groups late wake-ups in order of time. If `period_ns` is long, more than a second can lie between two of a stall.
-fn stalls(late: impl Iterator<Item = LateWakeUp>, period_ns: u64) -> Vec<Stall> {
-    let gap_ns = SECOND_NS.max(period_ns.saturating_mul(2));
+/// The longest time on time within a stall. Two late wake-ups of long periods can be more than a second apart.
+fn gap_ns(period_ns: u64) -> u64 {
+    SECOND_NS.max(period_ns.saturating_mul(2))
+}
+
+/// Groups late wake-ups in order of time.
+fn stalls(late: impl Iterator<Item = LateWakeUp>, measured_ns: u64, period_ns: u64) -> Vec<Stall> {
+    let gap_ns = gap_ns(measured_ns.max(period_ns));
     let mut stalls: Vec<Stall> = Vec::new();
     for LateWakeUp { at_ns, lateness_ns, deadlines } in late {
         let end_ns = at_ns.saturating_add(lateness_ns);
-        match stalls.last_mut() {
-            Some(stall) if at_ns <= stall.end_ns.saturating_add(gap_ns) => {
-                stall.end_ns = stall.end_ns.max(end_ns);
-                stall.deadlines = stall.deadlines.saturating_add(deadlines);
-            }
-            _ => stalls.push(Stall { start_ns: at_ns, end_ns, deadlines }),
+        let is_same = stalls.last().is_some_and(|stall| at_ns <= stall.end_ns.saturating_add(gap_ns));
+        if !is_same {
+            stalls.push(Stall { start_ns: at_ns, end_ns, cycles: 0, counted_ns: at_ns });
+        }
+        let stall = stalls.last_mut().expect("one was just added");
+        stall.end_ns = stall.end_ns.max(end_ns);
+        if measured_ns >= period_ns {
+            stall.cycles = stall.cycles.saturating_add(deadlines);
+            continue;
+        }
+        let last_ns = at_ns.saturating_add((deadlines - 1).saturating_mul(measured_ns));
+        if last_ns >= stall.counted_ns {
+            let from_ns = at_ns.max(stall.counted_ns);
+            let cycles = (last_ns - from_ns) / period_ns + 1;
+            stall.cycles = stall.cycles.saturating_add(cycles);
+            stall.counted_ns = from_ns.saturating_add(cycles.saturating_mul(period_ns));
         }
     }
     stalls
@@ -141,30 +245,57 @@ pub(crate) struct Missing {
     pub total: u64,
     /// The largest possible number of runs of consecutive ones.
     pub runs: u64,
+    /// The largest possible number of consecutive ones.
+    pub longest: u64,
 }
 
 impl Missing {
     /// Missing frames or answers whose number is known, but not their places.
     pub fn anywhere(total: u64) -> Self {
-        Self { total, runs: total }
+        Self { total, runs: total, longest: total }
+    }
+
+    /// The same in this number of runs of consecutive ones; a number of 0 counts as 1.
+    pub fn in_runs(total: u64, runs: u64) -> Self {
+        let runs = runs.clamp(total.min(1), total);
+        Self { total, runs, longest: total - runs + total.min(1) }
+    }
+
+    /// The same if the longest run is known.
+    pub fn with_longest(total: u64, longest: u64) -> Self {
+        let longest = longest.clamp(total.min(1), total);
+        Self { total, runs: total - longest + total.min(1), longest }
     }
 }
 
 /// The stalls of `missing` deadlines, `measured_ns` apart.
 ///
 /// They are at least one stall for each second that they fill. At most, each run of consecutive ones is a stall of its
-/// own, which also counts once for each second.
+/// own, which also counts once for each second: how long the runs were is not known, so those with the largest bound count.
 pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> Late {
-    let Missing { total, runs } = missing;
+    let Missing { total, runs, longest } = missing;
     if total == 0 {
         return Late::default();
     }
-    let cycles = most_cycles(total, runs, measured_ns, period_ns);
-    let seconds = seconds_of(total, measured_ns).min(cycles);
-    // One run is long, and the others are single ones.
-    let all = Grouped::of_many([(seconds, 1), (1, runs.clamp(1, total) - 1)].into_iter());
-    let stalls = Grouped { total: all.total.min(cycles), independent: all.independent.min(cycles) };
-    Late { cycles, stalls, stalls_at_least: seconds }
+    let seconds = |run: u64| seconds_of(run, measured_ns).min(in_cycles(run, measured_ns, period_ns));
+    // Some runs of the same length, and single ones.
+    let of = |(length, long): (u64, u64)| Grouped::of_many([(seconds(length), long), (1, total - length * long)]);
+    let shortest = total + 1 - runs.clamp(1, total);
+    let stalls = if seconds(longest) == 1 {
+        of((shortest, 1))
+    } else {
+        let of_one_length = lengths(shortest, longest).map(|length| (length, 1));
+        let of_longest = lengths(1, total / longest.max(1)).map(|long| (longest, long));
+        with_largest_bound(of_one_length.chain(of_longest).map(of))
+    };
+    Late { cycles: most_cycles(total, runs, measured_ns, period_ns), stalls, stalls_at_least: seconds(total) }
+}
+
+/// Numbers from `least` to `most`, both included, each at most a quarter larger than the one before it.
+fn lengths(least: u64, most: u64) -> impl Iterator<Item = u64> {
+    let next =
+        move |length: &u64| Some(length.saturating_add((length / 4).max(1)).min(most)).filter(|next| next > length);
+    std::iter::successors(Some(least).filter(|least| *least <= most), next)
 }
 
 /// The stalls of `total` frames that count as late although they came in their slots. `listed_ns` contains the times of
@@ -196,16 +327,31 @@ pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Late {
         lateness_ns: spike.lateness_ns.max(0).unsigned_abs(),
         deadlines: 1,
     });
-    let stalls = stalls(late, series.period_ns);
-    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.deadlines);
+    let stalls = stalls(late, series.period_ns, series.period_ns);
+    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.cycles);
     let counted = Grouped::of(stalls.iter().map(seconds));
     Late { cycles: audio.xruns, stalls: counted, stalls_at_least: counted.total }
 }
 
-/// The late deadlines. The corrected histogram also counts those missed by a stall.
+/// The late deadlines, with those in the bucket of the limit. The corrected histogram also counts those missed by a stall.
 fn deadlines_late(series: &Series, limit_ns: i64) -> u64 {
-    let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
-    counted.count_above(limit_ns).max(1)
+    match exact_values(series) {
+        Some(_) => total(&late_values(series, limit_ns)).max(1),
+        None => corrected(series).count_above(limit_ns).max(1),
+    }
+}
+
+/// The same without those that can have been on time.
+fn deadlines_certainly_late(series: &Series, limit_ns: i64) -> u64 {
+    if exact_values(series).is_some() {
+        return deadlines_late(series, limit_ns);
+    }
+    let certain = corrected(series).iter().filter(|(late_ns, _)| lowest_in_bucket(*late_ns) > limit_ns);
+    certain.fold(0, |sum: u64, (_, count)| sum.saturating_add(count)).max(1)
+}
+
+fn corrected(series: &Series) -> &Histogram {
+    if series.corrected.is_empty() { &series.raw } else { &series.corrected }
 }
 
 /// The largest number of cycles of the use with late deadlines, which came in `runs` runs of consecutive ones: each run is in
@@ -297,8 +443,8 @@ mod tests {
     fn a_list_with_gaps_gives_a_range() {
         let spikes: Vec<_> = (0..40).map(|i| (i * 100, 2)).collect();
         assert_eq!(of(&series(&spikes, 40)), (80, 4, 4));
-        assert_eq!(of(&series(&spikes, 39)), (80, 40, 4), "each wake-up can be a stall; the listed ones last 4 s");
-        assert_eq!(of(&series(&spikes, 0)), (80, 40, 2), "4 windows were late, with two in each second");
+        assert_eq!(of(&series(&spikes, 39)), (80, 5, 4), "the listed ones last 4 s, the last one can end in the fifth");
+        assert_eq!(of(&series(&spikes, 0)), (80, 5, 2), "4 windows were late, with two in each second");
         let mut without_windows = series(&spikes, 0);
         without_windows.maxima = Maxima::default();
         assert_eq!(of(&without_windows), (80, 40, 1));
@@ -334,7 +480,7 @@ mod tests {
     #[test]
     fn an_outage_is_one_stall_for_each_second() {
         let of = |total, runs| {
-            let Late { cycles, stalls, stalls_at_least } = of_missing(Missing { total, runs }, 10 * MS, 10 * MS);
+            let Late { cycles, stalls, stalls_at_least } = of_missing(Missing::in_runs(total, runs), 10 * MS, 10 * MS);
             (cycles, stalls.total, stalls_at_least)
         };
         assert_eq!(of(258, 2), (258, 4, 3));
@@ -347,7 +493,7 @@ mod tests {
     fn scattered_misses_are_stalls_of_their_own() {
         let anywhere = of_missing(Missing::anywhere(19), 5 * MS / 2, 10 * MS);
         assert_eq!((anywhere.cycles, anywhere.stalls.total, anywhere.stalls_at_least), (19, 19, 1));
-        let in_a_row = of_missing(Missing { total: 19, runs: 1 }, 5 * MS / 2, 10 * MS);
+        let in_a_row = of_missing(Missing::in_runs(19, 1), 5 * MS / 2, 10 * MS);
         assert_eq!((in_a_row.cycles, in_a_row.stalls.total), (5, 1));
         // The record has no times of late wake-ups either.
         let mut all = series(&[], 0);
@@ -362,15 +508,63 @@ mod tests {
     /// An outage of 300 s beside single misses is as uncertain as a few equal stalls.
     #[test]
     fn a_long_stall_is_not_as_sure_as_many_short_ones() {
-        let outage = of_missing(Missing { total: 60_009, runs: 10 }, 5 * MS, 5 * MS).stalls;
-        assert_eq!((outage.total, outage.independent), (310, 1));
+        let outage = of_missing(Missing::in_runs(60_009, 10), 5 * MS, 5 * MS).stalls;
+        assert_eq!((outage.total, outage.independent()), (309, 1));
         let mut all = series(&[], 0);
         all.raw = Histogram::default();
         all.raw.add(300_000_000_000, 1);
         all.raw.add(200_000, 1_100);
         (all.corrected, all.max_ns) = (all.raw.corrected(&[], MS), Some(300_000_000_000));
-        let Grouped { total, independent } = late(&all, MS, 100_000).stalls;
+        let stalls = late(&all, MS, 100_000).stalls;
+        let (total, independent) = (stalls.total, stalls.independent());
         assert!((1_400..1_402).contains(&total) && (20..23).contains(&independent), "{total} {independent}");
+    }
+
+    /// A late wake-up each 0.9 s for 36 s, for a use whose cycle contains ten deadlines.
+    #[test]
+    fn a_stall_of_scattered_late_wake_ups_counts_its_seconds() {
+        let spikes: Vec<_> = (0..40).map(|i| (i * 900, 1)).collect();
+        let late = |of: &Series, period_ms: u64| {
+            let Late { cycles, stalls, stalls_at_least } = late(of, period_ms * MS, 100_000);
+            (cycles, stalls.total, stalls.independent(), stalls_at_least)
+        };
+        let listed = series(&spikes, 40);
+        assert_eq!([1, 10, 100].map(|period_ms| late(&listed, period_ms)), [(40, 36, 1, 36); 3]);
+        // Without the list, its windows show that all can be in one stall.
+        assert_eq!(late(&series(&spikes, 0), 10), (40, 37, 1, 18));
+        // Late wake-ups 5 s apart are in stalls of their own.
+        let apart: Vec<_> = (0..40).map(|i| (i * 5_000, 1)).collect();
+        assert_eq!(late(&series(&apart, 0), 10), (40, 40, 40, 40));
+    }
+
+    /// With a period of a second, a loss lasts as long as a late wake-up.
+    #[test]
+    fn losses_that_can_follow_each_other_have_the_bound_of_the_longest_stall() {
+        let bound = |missing| of_missing(missing, SECOND_NS, SECOND_NS).stalls.upper();
+        let one_stall = Grouped::of([10]).upper();
+        assert_eq!(bound(Missing::anywhere(10)), one_stall);
+        assert!(bound(Missing::in_runs(10, 10)) < one_stall);
+        let [two_halves, one_half] =
+            [[5, 5].to_vec(), [5, 1, 1, 1, 1, 1].to_vec()].map(|sizes| Grouped::of(sizes).upper());
+        assert_eq!(bound(Missing::with_longest(10, 5)), two_halves.max(one_half));
+        let of = |missing| of_missing(missing, MS, MS).stalls;
+        assert_eq!(of(Missing::anywhere(10)), Grouped::of([1; 10]), "they are less than a second together");
+    }
+
+    /// The largest error of a bucket is not more late wake-ups.
+    #[test]
+    fn those_in_the_bucket_of_the_limit_are_not_certainly_late() {
+        let mut all = series(&[], 0);
+        all.raw = Histogram::default();
+        all.raw.add(1_999_990, 2_000);
+        all.raw.add(2_000_500, 1);
+        (all.corrected, all.max_ns) = (all.raw.clone(), Some(2_000_500));
+        let least = |of: &Series| late(of, MS, 2_000_000).stalls_at_least;
+        assert_eq!((least(&all), late_wake_ups(&all, 2_000_000)), (1, 2_001));
+        let exact = vec![(1_999_990, 2_000), (2_000_500, 1)];
+        all.kind = record::SeriesKind::Responses(Box::new(record::Responses { exact, ..record::Responses::default() }));
+        let exactly = late(&all, MS, 2_000_000);
+        assert_eq!((exactly.cycles, exactly.stalls.total, late_wake_ups(&all, 2_000_000)), (1, 1, 1));
     }
 
     /// 1000 spikes are listed of 5000, and the others are in the bucket of the limit.
@@ -394,7 +588,7 @@ mod tests {
         let spike = |n: u64| Spike { at_ns: n * 900 * MS, played: Some(played), ..Spike::default() };
         let series = Series { spikes: (0..1000).map(spike).collect(), period_ns: 5 * MS, ..Series::default() };
         let late = of_xruns(&series, &Audio { xruns: 1000, ..Audio::default() });
-        assert_eq!((late.stalls.total, late.stalls.independent, late.stalls_at_least), (900, 1, 900));
+        assert_eq!((late.stalls.total, late.stalls.independent(), late.stalls_at_least), (900, 1, 900));
     }
 
     #[test]
@@ -430,7 +624,7 @@ mod tests {
         fn missing_deadlines_are_at_least_a_stall_a_second(
             total in 1u64..1_000_000, runs in 0u64..1_000, measured_ns in 1_000u64..10_000_000, period_ns in 1_000u64..10_000_000,
         ) {
-            let late = of_missing(Missing { total, runs }, measured_ns, period_ns);
+            let late = of_missing(Missing::in_runs(total, runs), measured_ns, period_ns);
             let (least, most) = (late.stalls_at_least, late.stalls.total);
             prop_assert!(1 <= least && least <= most && most <= late.cycles && late.cycles <= total, "{late:?}");
         }

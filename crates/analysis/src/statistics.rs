@@ -30,16 +30,12 @@ const READABLE: f64 = 10_000.0;
 pub struct Grouped {
     /// Number of stalls; one that lasts longer than a second counts once for each second.
     pub total: u64,
-    /// Number of equally long stalls that the total is as uncertain as; at most `total`, and 1 or more if there are
-    /// stalls.
-    pub independent: u64,
+    /// The same, with the square of the seconds of each.
+    pub squares: u128,
 }
 
 impl Grouped {
-    /// Independent stalls that count this often.
-    ///
-    /// The number of equally long stalls is `sum(size)^2 / sum(size^2)`, rounded down (G. Bohm, G. Zech, "Statistics of
-    /// weighted Poisson events and its applications", Nuclear Instruments and Methods A 748, 2014).
+    /// Stalls that count this often.
     #[must_use]
     pub fn of(sizes: impl IntoIterator<Item = u64>) -> Self {
         Self::of_many(sizes.into_iter().map(|size| (size, 1)))
@@ -47,24 +43,46 @@ impl Grouped {
 
     /// The same; each size has the number of stalls that count so often.
     #[must_use]
-    pub fn of_many(sizes: impl Iterator<Item = (u64, u64)>) -> Self {
-        let (total, squares) = sizes.fold((0u64, 0f64), |(total, squares), (size, count)| {
-            let squares_of_size = size as f64 * size as f64 * count as f64;
-            (total.saturating_add(size.saturating_mul(count)), squares + squares_of_size)
-        });
-        if total == 0 {
-            return Self::default();
+    pub fn of_many(sizes: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        sizes.into_iter().fold(Self::default(), |all, (size, count)| {
+            let squares = u128::from(size).saturating_mul(size.into()).saturating_mul(count.into());
+            all.and(Self { total: size.saturating_mul(count), squares })
+        })
+    }
+
+    /// These stalls and others.
+    #[must_use]
+    pub fn and(self, others: Self) -> Self {
+        Self { total: self.total.saturating_add(others.total), squares: self.squares.saturating_add(others.squares) }
+    }
+
+    /// These stalls in a time in which no more than `most` fit: those that count once are left out.
+    #[must_use]
+    pub fn at_most(self, most: u64) -> Self {
+        let left_out = self.total.saturating_sub(most);
+        let squares = self.squares.saturating_sub(left_out.into());
+        let total = self.total - left_out;
+        Self { total, squares: squares.min(u128::from(total).saturating_mul(total.into())) }
+    }
+
+    /// The number of equally long stalls that the total is as uncertain as: `sum(size)^2 / sum(size^2)`, rounded down (G.
+    /// Bohm, G. Zech, "Statistics of weighted Poisson events and its applications", Nuclear Instruments and Methods A 748,
+    /// 2014). At most `total`, and 1 or more if there are stalls.
+    #[must_use]
+    pub fn independent(&self) -> u64 {
+        if self.total == 0 {
+            return 0;
         }
         // Rounding errors of floating point are no reason to round down.
-        let independent = (total as f64 * total as f64 / squares + 1e-9).floor();
-        Self { total, independent: to_u64(independent).clamp(1, total) }
+        let independent = (self.total as f64 * self.total as f64 / self.squares as f64 + 1e-9).floor();
+        to_u64(independent).clamp(1, self.total)
     }
 
     /// Upper bound of the mean number of stalls, at 95 %: 3 without one (the rule of three). If each counts once it is
     /// the exact bound, and larger if one counts several times.
     #[must_use]
     pub fn upper(&self) -> f64 {
-        match self.independent {
+        match self.independent() {
             0 => 3.0,
             groups => self.total as f64 * poisson_upper(groups) / groups as f64,
         }
@@ -89,13 +107,9 @@ impl Late {
     /// Adds stalls of another kind, which can also be among the known ones, e.g. those of lost answers.
     #[must_use]
     pub fn with(self, others: Self) -> Self {
-        let stalls = Grouped {
-            total: self.stalls.total.saturating_add(others.stalls.total),
-            independent: self.stalls.independent.saturating_add(others.stalls.independent),
-        };
         Self {
             cycles: self.cycles.saturating_add(others.cycles),
-            stalls,
+            stalls: self.stalls.and(others.stalls),
             stalls_at_least: self.stalls_at_least.max(others.stalls_at_least),
         }
     }
@@ -133,8 +147,7 @@ impl Exposure {
         // Late cycles within a second are one stall, and a longer stall counts once a second: more do not fit in the time.
         let seconds = u128::from(deadlines) * u128::from(measured_ns) / 1_000_000_000 + 1;
         let most = u64::try_from(seconds).unwrap_or(u64::MAX).max(late.stalls_at_least);
-        let Grouped { total, independent } = late.stalls;
-        let stalls = Grouped { total: total.min(most), independent: independent.min(most) };
+        let stalls = late.stalls.at_most(most);
         // A part of a cycle counts as one, so that the late ones can be one more than all.
         let late = Late { cycles: late.cycles.min(cycles), stalls, ..late };
         let lasted_ns = deadlines.saturating_mul(measured_ns).max(cycles.saturating_mul(period_ns));
@@ -163,11 +176,11 @@ impl Exposure {
     /// Upper bound of the mean number of stalls in the covered time, at 95 %.
     #[must_use]
     pub fn stalls_upper(&self) -> f64 {
-        let Grouped { total, independent } = self.late.stalls;
-        match (self.any_time, independent) {
-            (false, _) => self.late.stalls.upper(),
+        let stalls = self.late.stalls;
+        match (self.any_time, stalls.independent()) {
+            (false, _) => stalls.upper(),
             (true, 0) => sequential::enough_for_fewer(0),
-            (true, groups) => sequential::enough_for_fewer(groups) * total as f64 / groups as f64,
+            (true, groups) => sequential::enough_for_fewer(groups) * stalls.total as f64 / groups as f64,
         }
     }
 
@@ -183,11 +196,17 @@ impl Exposure {
         self.stalls_upper() <= tolerated.in_ns(self.time_ns())
     }
 
-    /// True if there were at least as many stalls as `tolerated`, so that a longer run with the same rate of stalls does
+    /// True if there were certainly as many stalls as `tolerated`, so that a longer run with the same rate of stalls does
     /// not show less.
     #[must_use]
     pub fn reaches(&self, tolerated: Rate) -> bool {
-        self.late.stalls.total > 0 && self.late.stalls.total as f64 >= tolerated.in_ns(self.time_ns())
+        self.late.stalls_at_least > 0 && self.late.stalls_at_least as f64 >= tolerated.in_ns(self.time_ns())
+    }
+
+    /// True if there can have been as many of these stalls as `tolerated`.
+    #[must_use]
+    pub fn can_reach(&self, stalls: Grouped, tolerated: Rate) -> bool {
+        stalls.total > 0 && stalls.total as f64 >= tolerated.in_ns(self.time_ns())
     }
 
     /// True if there were more stalls than `tolerated`: more than that number in the measured time, or for a run that ended
@@ -340,7 +359,7 @@ mod tests {
 
     /// Stalls of `each` late cycles.
     fn stalls(count: u64, each: u64) -> Late {
-        let counted = Grouped { total: count, independent: count };
+        let counted = Grouped::of_many([(1, count)]);
         Late { cycles: count * each, stalls: counted, stalls_at_least: count }
     }
 
@@ -408,7 +427,7 @@ mod tests {
             "40 of 80,000 cycles later than 50 us, in 1 stall: at 95 % fewer than 1,710 stalls an hour"
         );
         assert_eq!(
-            statement(80_000, Late { stalls: Grouped { total: 9, independent: 9 }, ..stalls(2, 40) }),
+            statement(80_000, Late { stalls: Grouped::of_many([(1, 9)]), ..stalls(2, 40) }),
             "80 of 80,000 cycles later than 50 us, in 2 to 9 stalls: at 95 % fewer than 5,660 stalls an hour"
         );
         let all = "3 of 3 cycles later than 50 us, in 3 stalls: every cycle may be late, at 95 %";
@@ -418,12 +437,24 @@ mod tests {
 
     #[test]
     fn groups_of_different_sizes_count_for_fewer() {
-        let of = |sizes: &[u64]| Grouped::of(sizes.iter().copied());
-        assert_eq!(of(&[]), Grouped::default());
-        assert_eq!(of(&[7, 7, 7]), Grouped { total: 21, independent: 3 });
-        assert_eq!(of(&[100, 1, 1, 1]), Grouped { total: 103, independent: 1 });
-        assert_eq!(of(&[10, 5, 5]), Grouped { total: 20, independent: 2 });
-        assert_eq!(of(&[u64::MAX, u64::MAX]).total, u64::MAX);
+        let of = |sizes: &[u64]| {
+            let stalls = Grouped::of(sizes.iter().copied());
+            (stalls.total, stalls.independent())
+        };
+        assert_eq!(of(&[]), (0, 0));
+        assert_eq!(of(&[7, 7, 7]), (21, 3));
+        assert_eq!(of(&[100, 1, 1, 1]), (103, 1));
+        assert_eq!(of(&[10, 5, 5]), (20, 2));
+        assert_eq!(of(&[u64::MAX, u64::MAX]).0, u64::MAX);
+    }
+
+    #[test]
+    fn a_long_stall_and_single_ones_count_together() {
+        let long = Grouped::of([10]).and(Grouped::of_many([(1, 9)]));
+        assert_eq!((long.total, long.independent()), (19, 3), "361 / 109");
+        assert_eq!(long.at_most(15), Grouped { total: 15, squares: 105 });
+        assert_eq!(long.at_most(5), Grouped { total: 5, squares: 25 });
+        assert_eq!(Grouped::of_many([(1, 9)]).at_most(4), Grouped::of_many([(1, 4)]));
     }
 
     /// A pseudo-random number in 0..1 (xorshift64*, S. Vigna, ACM Transactions on Mathematical Software 42, 2016).

@@ -75,9 +75,21 @@ fn of_group(group: &[&Series], limits_ns: &[i64]) -> Tail {
     };
     match extremes::tail(&windows) {
         Err(refusal) => tail.refused = Some(refused(refusal)),
-        Ok(fitted) => fill(&mut tail, &fitted, limits_ns),
+        Ok(fitted) => {
+            fill(&mut tail, &fitted, if group.iter().any(|series| lacks_values(series)) { &[] } else { limits_ns })
+        }
     }
     tail
+}
+
+/// True if answers, frames or interrupts are missing, or their times unknown. Each counts as later than any limit.
+fn lacks_values(series: &Series) -> bool {
+    let kind = &series.kind;
+    kind.lost().is_some_and(|lost| lost > 0)
+        || kind.responses().is_some_and(|responses| responses.unknown() > 0)
+        || kind.interrupts().is_some_and(|interrupts| interrupts.overruns > 0)
+        || kind.round_trip().is_some_and(|trip| trip.send_failed > 0)
+        || kind.talker().is_some_and(|talker| talker.most_refused() > 0)
 }
 
 /// The largest bound from causes; `None` if a series has none.
@@ -187,6 +199,16 @@ mod tests {
         assert_eq!(limit.limit_ns, 200_000, "10 us was exceeded, and the other is asked for twice");
         assert!(limit.once_in_ns.is_none_or(|once_in_ns| once_in_ns > limit.at_least_ns), "{tail:?}");
         assert!((HOUR_NS / 2..=180 * FURTHEST * 1_000_000_000).contains(&limit.at_least_ns), "{tail:?}");
+    }
+
+    #[test]
+    fn a_missing_answer_is_later_than_any_limit() {
+        let limits = |lost: u64| {
+            let trip = record::RoundTrip { lost, ..record::RoundTrip::default() };
+            let kind = record::SeriesKind::RoundTrips(Box::new(trip));
+            tails(&run(vec![Series { kind, ..series(0, 181, 1) }], &[200_000]))[0].limits.len()
+        };
+        assert_eq!((limits(0), limits(1)), (1, 0));
     }
 
     #[test]

@@ -23,8 +23,6 @@ const CLOCK_PART: u32 = 20;
 /// Time that is not compared with the number of questions.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// latmon waits so long for an answer before it asks again, ns.
-const ANSWER_WITHIN_NS: u64 = 1_000_000_000;
 /// For this time, at the begin and the end of a run, latmon asks nothing or reports no answers.
 const UNREPORTED: Duration = Duration::from_secs(3);
 /// Statistics of latmon can arrive so much later than it sent them.
@@ -206,7 +204,8 @@ impl Tally {
     /// questions, ns.
     fn paces_of_latmon(&self) -> [(u128, u128); 2] {
         let needed_ns = |answers: u64, overruns: u64| {
-            u128::from(answers) * u128::from(self.period_ns) + u128::from(overruns) * u128::from(ANSWER_WITHIN_NS)
+            u128::from(answers) * u128::from(self.period_ns)
+                + u128::from(overruns) * u128::from(record::LATMON_WAITS_NS)
         };
         let Responses { questions, overruns, .. } = self.counts;
         let whole_ns = self.asked_for.saturating_sub(UNREPORTED).as_nanos();

@@ -9,6 +9,9 @@ use crate::Extra;
 /// Role of a series of responses.
 pub const RESPONSE: &str = "response";
 
+/// Time that latmon waits for an answer before its next question, ns.
+pub const LATMON_WAITS_NS: u64 = 1_000_000_000;
+
 /// The figures of responses. The values of the series are the times from the edge of the question to the edge of the
 /// answer, both at the pins of the judge and by its clock.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -97,6 +100,15 @@ impl Responses {
     #[must_use]
     pub fn unknown(&self) -> u64 {
         self.possibly_missed.saturating_add(self.without_time)
+    }
+
+    /// Time that a question without an answer takes, ns, if the judge asks every `period_ns`.
+    #[must_use]
+    pub fn unanswered_ns(&self, period_ns: u64) -> u64 {
+        match self.protocol {
+            JudgeProtocol::Punctual => period_ns,
+            JudgeProtocol::Latmon => period_ns.max(LATMON_WAITS_NS),
+        }
     }
 
     /// Questions that had an answer, but whose time was lost.

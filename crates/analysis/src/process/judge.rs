@@ -37,7 +37,7 @@ pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
         worst_ns: latest.and_then(max_of),
         worst_where: latest.map(|series| series.role.clone()).unwrap_or_default(),
         samples: threads.iter().map(|(series, _)| series.samples).sum(),
-        over_limit: threads.iter().map(|(series, _)| series.raw.count_above(profile.limit_ns)).sum(),
+        over_limit: threads.iter().map(|(series, _)| stalls::late_wake_ups(series, profile.limit_ns)).sum(),
         statement: weakest.map_or_else(String::new, |exposure| exposure.statement(profile.limit_ns)),
         ..profile.verdict(outcome, reason)
     }

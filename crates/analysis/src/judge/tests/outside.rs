@@ -199,6 +199,45 @@ fn answers_missing_more_often_than_tolerated_support_no_pass() {
     );
 }
 
+/// A use of every 5 ms that tolerates 30 stalls a minute, measured by a judge for 20 s.
+fn loose(change: impl FnOnce(&mut record::Responses)) -> UseVerdict {
+    let text = "title = 'x'\ngroup = 'control'\nperiod = '5ms'\nlimit = '2ms'\ntolerates = '30 per minute'\nmeaning = 'x'\n\
+                [[sources]]\nwhat = 'limit'\nwhere = 'own'\n";
+    let profile = crate::profile::parse("loose", text).unwrap();
+    let mut responses = record::Responses { complete: true, ..record::Responses::default() };
+    change(&mut responses);
+    let raw = [(40_000, responses.answered - responses.without_time)];
+    let of_judge = Series { kind: SeriesKind::Responses(Box::new(responses)), ..series("rest", 0, 5_000_000, &raw) };
+    let mut record = record(vec![of_judge]);
+    record.phases[0].duration_ns = 20_000_000_000;
+    judge(&record, &profile)
+}
+
+/// latmon waits a second for each answer, so each missing one is a stall of its own.
+#[test]
+fn an_answer_that_latmon_misses_takes_a_second() {
+    let verdict = loose(|responses| {
+        (responses.protocol, responses.answered, responses.missed) = (record::JudgeProtocol::Latmon, 600, 17);
+        responses.questions = 617;
+    });
+    assert_eq!(verdict.outcome, Outcome::Fail, "{}", verdict.reason);
+    assert!(verdict.statement.contains("in 17 stalls"), "{}", verdict.statement);
+}
+
+#[test]
+fn a_few_unknown_results_are_not_the_reason_if_others_are_missing() {
+    let verdict = loose(|responses| {
+        (responses.questions, responses.answered, responses.missed) = (4_000, 3_700, 300);
+        responses.without_time = 1;
+    });
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert!(verdict.reason.contains("stalls so far"), "{}", verdict.reason);
+    let unknown = loose(|responses| {
+        (responses.questions, responses.answered, responses.without_time) = (4_000, 4_000, 30);
+    });
+    assert!(unknown.reason.contains("are unknown"), "{}", unknown.reason);
+}
+
 #[test]
 fn unknown_results_of_a_judge_support_no_pass_above_the_tolerance() {
     let one = with_judge(|responses| responses.possibly_missed = 1);
