@@ -76,7 +76,8 @@ fn of_group(group: &[&Series], limits_ns: &[i64]) -> Tail {
     match extremes::tail(&windows) {
         Err(refusal) => tail.refused = Some(refused(refusal)),
         Ok(fitted) => {
-            fill(&mut tail, &fitted, if group.iter().any(|series| lacks_values(series)) { &[] } else { limits_ns })
+            let limits_ns = if group.iter().any(|series| lacks_values(series)) { &[] } else { limits_ns };
+            fill(&mut tail, &fitted, limits_ns);
         }
     }
     tail

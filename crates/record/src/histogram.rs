@@ -92,9 +92,18 @@ impl Histogram {
         if self.is_empty() {
             return self.clone_from(other);
         }
+        // Most buckets are in both, and both are in order.
+        let mut own = self.counts.iter_mut().peekable();
+        let mut new = Vec::new();
         for (value_ns, count) in other.iter() {
-            self.add(value_ns, count);
+            while own.next_if(|(own_ns, _)| **own_ns < value_ns).is_some() {}
+            match own.peek_mut() {
+                Some((own_ns, own_count)) if **own_ns == value_ns => **own_count += count,
+                _ => new.push((value_ns, count)),
+            }
         }
+        self.counts.extend(new);
+        self.total += other.total;
     }
 
     /// Returns the same counts in buckets at most a sixteenth of their value wide, for records with very many series.
@@ -107,14 +116,18 @@ impl Histogram {
     /// named by its value farthest from zero.
     #[must_use]
     pub fn in_wider_buckets(&self, bits: u32) -> Self {
-        let mut wider = Self::default();
+        let mut wider: Vec<(i64, u64)> = Vec::new();
         for (value_ns, count) in self.iter() {
             let size = value_ns.unsigned_abs();
             let dropped_bits = size.checked_ilog2().unwrap_or(0).saturating_sub(bits);
             let highest = (size | ((1 << dropped_bits) - 1)).min(i64::MAX as u64);
-            wider.add(value_ns.signum() * highest.cast_signed(), count);
+            let value_ns = value_ns.signum() * highest.cast_signed();
+            match wider.last_mut() {
+                Some((last_ns, counted)) if *last_ns == value_ns => *counted += count,
+                _ => wider.push((value_ns, count)),
+            }
         }
-        wider
+        Self::from_buckets(wider.into_iter())
     }
 
     /// Number of counted values.
@@ -374,6 +387,21 @@ mod tests {
         let mut h = Histogram::default();
         values.iter().for_each(|&v| h.record(v));
         h
+    }
+
+    #[test]
+    fn merged_counts_are_those_of_both() {
+        let of = |values: &[(i64, u64)]| {
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|&(value_ns, count)| histogram.add(value_ns, count));
+            histogram
+        };
+        let (a, b) = ([(-70, 1), (5, 2), (900_000, 3)], [(-80, 1), (-70, 4), (6, 5), (900_000, 6), (7_000_000, 7)]);
+        let mut merged = of(&a);
+        merged.merge(&of(&b));
+        assert_eq!(merged, of(&[a.as_slice(), &b].concat()));
+        merged.merge(&Histogram::default());
+        assert_eq!(merged.total(), 29);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod names;
 mod runs;
 
-use std::{collections::BTreeMap, fs, num::NonZero, panic, path::Path, thread};
+use std::{collections::BTreeMap, fs, num::NonZero, path::Path, sync::mpsc, thread};
 
 use analysis::versus::{self, Records};
 use anyhow::Context;
@@ -217,41 +217,58 @@ fn each(
         files.extend(records(name)?.into_iter().map(|file| (name.as_str(), file)));
     }
     let mut runs: Vec<Run> = Vec::new();
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    for some in files.chunks(processors.min(AT_ONCE)) {
-        for found in read_at_once(some, unit) {
-            for (name, mut record) in found? {
-                let run = Run::of(&name, &record);
-                is_other(&run, &runs, "once")?;
-                runs.push(run);
-                if !profiles.is_empty() {
-                    record.scenario.profiles = profiles.to_vec();
-                    output::judge_uses(&mut record, profiles)?;
-                }
-                use_it(name, &record);
-            }
+    read_ahead(&files, unit, |name, mut record| {
+        let run = Run::of(&name, &record);
+        is_other(&run, &runs, "once")?;
+        runs.push(run);
+        if !profiles.is_empty() {
+            record.scenario.profiles = profiles.to_vec();
+            output::judge_uses(&mut record, profiles)?;
         }
-    }
+        use_it(name, &record);
+        Ok(())
+    })?;
     Ok(runs)
 }
 
-/// Reads files, each with the name on the command line that it belongs to, in a thread each.
-fn read_at_once(files: &[(&str, String)], unit: Option<Unit>) -> Vec<anyhow::Result<Vec<(String, Record)>>> {
-    let read = |(name, file): &(&str, String)| {
-        let is_of_other_tool = file != name && !file.ends_with(RECORD);
-        output::find_references_in(std::slice::from_ref(file), unit).map_err(|error| match is_of_other_tool {
-            true => error.context(format!(
-                "{name} has no records (*{RECORD}), so each of its files must be a result of another tool; name the results if \
-                 other files are among them"
-            )),
-            false => error,
-        })
-    };
+/// Reads files, each with the name on the command line that it belongs to, and uses their records in this order. A thread of
+/// each CPU reads the next ones meanwhile.
+fn read_ahead(
+    files: &[(&str, String)],
+    unit: Option<Unit>,
+    mut use_it: impl FnMut(String, Record) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(AT_ONCE);
     thread::scope(|scope| {
-        let threads: Vec<_> = files.iter().map(|file| scope.spawn(move || read(file))).collect();
-        let joined =
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause)));
-        joined.collect()
+        let start = |first: usize| {
+            let (sender, receiver) = mpsc::sync_channel(1);
+            scope.spawn(move || {
+                let own = files.iter().skip(first).step_by(threads);
+                // After an error nobody receives the rest.
+                own.map(|file| read_file(file, unit)).try_for_each(|found| sender.send(found))
+            });
+            receiver
+        };
+        let readers: Vec<_> = (0..threads).map(start).collect();
+        for (index, (_, file)) in files.iter().enumerate() {
+            let found = readers[index % threads].recv().with_context(|| format!("{file} was not read"))?;
+            for (name, record) in found? {
+                use_it(name, record)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Reads a file, with the name on the command line that it belongs to.
+fn read_file((name, file): &(&str, String), unit: Option<Unit>) -> anyhow::Result<Vec<(String, Record)>> {
+    let is_of_other_tool = file != name && !file.ends_with(RECORD);
+    output::find_references_in(std::slice::from_ref(file), unit).map_err(|error| match is_of_other_tool {
+        true => error.context(format!(
+            "{name} has no records (*{RECORD}), so each of its files must be a result of another tool; name the results if \
+             other files are among them"
+        )),
+        false => error,
     })
 }
 
