@@ -21,17 +21,10 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     if max_of(series).is_none_or(|max_ns| max_ns <= limit_ns) {
         return Late::default();
     }
-    let listed: Vec<&Spike> = if series.kind.properties().spikes_are_values {
-        series.spikes.iter().filter(|spike| spike.lateness_ns > limit_ns).collect()
-    } else {
-        Vec::new()
-    };
-    // The bucket that contains the limit also has values below it.
-    let certain = series.raw.iter().filter(|(late_ns, _)| lowest_in_bucket(*late_ns) > limit_ns);
-    let is_whole_list = series.spikes.len() as u64 >= series.spikes_total;
-    let is_each_listed = is_whole_list || listed.len() as u64 >= series.raw.count_above(limit_ns);
-    if is_each_listed && listed.len() as u64 >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
-        return listed_stalls(&listed, measured_ns, period_ns, limit_ns);
+    let (listed, are_all) = listed(series, limit_ns);
+    let of_list = listed_stalls(&listed, measured_ns, period_ns, limit_ns);
+    if are_all {
+        return of_list;
     }
     let wake_ups = late_values(series, limit_ns);
     let all =
@@ -39,30 +32,36 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     let seconds = least_late_seconds(&series.maxima, limit_ns);
     let cycles = most_cycles(deadlines_late(series, limit_ns), total(&wake_ups), measured_ns, period_ns).max(seconds);
     let certain_cycles = in_cycles(deadlines_certainly_late(series, limit_ns), measured_ns, period_ns);
-    let of_list = listed_stalls(&listed, measured_ns, period_ns, limit_ns);
     // Each is a lower bound: further late wake-ups between the listed ones make stalls longer, not fewer.
     let stalls_at_least = seconds.max(seconds_of(certain_cycles, period_ns)).max(of_list.stalls_at_least);
-    // A stall makes at least one cycle late, of those that count.
+    // Each stall makes a cycle late.
     let stalls = in_windows(all, &chains(&series.maxima, measured_ns.max(period_ns), limit_ns)).at_most(cycles);
     // The windows can have fewer if the figures of the record are not exact.
     let others = Grouped::of_many([(1, stalls_at_least.saturating_sub(stalls.total))]);
     Late { cycles, stalls: stalls.and(others), stalls_at_least }
 }
 
-/// The late wake-ups of `series`: all of them if it lists all, otherwise also those on time in the bucket of the limit.
+/// The number of late wake-ups of `series`. If the record has no exact values, it contains those in the bucket of the limit.
 pub(crate) fn late_wake_ups(series: &Series, limit_ns: i64) -> u64 {
     if max_of(series).is_none_or(|max_ns| max_ns <= limit_ns) {
         return 0;
     }
-    if series.kind.properties().spikes_are_values && series.spikes.len() as u64 >= series.spikes_total {
-        let listed = series.spikes.iter().filter(|spike| spike.lateness_ns > limit_ns).count() as u64;
-        // Only values above a threshold are listed.
-        let certain = series.raw.iter().filter(|(late_ns, _)| lowest_in_bucket(*late_ns) > limit_ns);
-        if listed >= certain.map(|(_, count)| count).sum::<u64>().max(1) {
-            return listed;
-        }
+    let (listed, are_all) = listed(series, limit_ns);
+    if are_all { listed.len() as u64 } else { total(&late_values(series, limit_ns)).max(1) }
+}
+
+/// The listed late wake-ups of a series that has late ones, and true if no other was late.
+fn listed(series: &Series, limit_ns: i64) -> (Vec<&Spike>, bool) {
+    if !series.kind.properties().spikes_are_values {
+        return (Vec::new(), false);
     }
-    total(&late_values(series, limit_ns)).max(1)
+    let listed: Vec<&Spike> = series.spikes.iter().filter(|spike| spike.lateness_ns > limit_ns).collect();
+    let count = listed.len() as u64;
+    let is_whole_list = series.spikes.len() as u64 >= series.spikes_total || count >= series.raw.count_above(limit_ns);
+    // The bucket that contains the limit also has values below it.
+    let certain = series.raw.iter().filter(|(late_ns, _)| lowest_in_bucket(*late_ns) > limit_ns);
+    let are_all = is_whole_list && count >= certain.map(|(_, count)| count).sum::<u64>().max(1);
+    (listed, are_all)
 }
 
 fn total(values: &[(i64, u64)]) -> u64 {

@@ -56,7 +56,7 @@ impl Grouped {
         Self { total: self.total.saturating_add(others.total), squares: self.squares.saturating_add(others.squares) }
     }
 
-    /// These stalls in a time in which no more than `most` fit: those that count once are left out.
+    /// These stalls without some of those that count once, because a time has room for `most` only.
     #[must_use]
     pub fn at_most(self, most: u64) -> Self {
         let left_out = self.total.saturating_sub(most);
