@@ -404,7 +404,7 @@ mod tests {
         assert_eq!(statement_of(7_500, 0), "no xrun in 7,500 periods: at 95 % fewer than one stall in 3.33 s");
         assert_eq!(
             statement_of(7_500, 2),
-            "2 xruns in 7,500 periods, in at most 2 stalls: at 95 % fewer than one stall in 1.59 s"
+            "2 xruns in 7,500 periods, in at most 2 stalls: at 95 % fewer than one stall in 1.05 s"
         );
         assert_eq!(statement_of(0, 0), "no period was played, so there is no conclusion");
     }

@@ -117,7 +117,7 @@ fn dropped(capture: &Capture) -> u64 {
 /// Frames that are missing, in a known number of runs. In older records, each skipped slot can be a run of its own.
 fn missing(capture: &Capture, total: u64) -> Missing {
     let skips = capture.skips.filter(|&skips| skips > 0).or(capture.skipped_slots).unwrap_or(0);
-    Missing::in_runs(total, capture.losses.unwrap_or(0).saturating_add(skips))
+    Missing { total, runs: capture.losses.unwrap_or(0).saturating_add(skips) }
 }
 
 /// The largest error of the lateness of a frame, ns: the resolution of the timestamps, and how far the earliest frames scatter
@@ -219,7 +219,7 @@ fn lost_elsewhere(record: &Record) -> Missing {
     let listeners = record.series.iter().filter_map(|series| series.kind.listener());
     let lost = listeners.flat_map(|listener| {
         let others = listener.streams.iter().filter(|stream| stream.stream_id != listener.identity.stream_id);
-        others.map(|stream| Missing::in_runs(stream.lost.saturating_sub(listener.not_told), stream.loss_bursts))
+        others.map(|stream| Missing { total: stream.lost.saturating_sub(listener.not_told), runs: stream.loss_bursts })
     });
     lost.max_by_key(|lost| lost.total).unwrap_or_default()
 }

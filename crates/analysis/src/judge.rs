@@ -479,9 +479,12 @@ fn pass(
     let unknown = groups.iter().flat_map(Group::considered).filter_map(|series| series.kind.responses());
     let unknown = unknown.map(record::Responses::unknown).fold(0, u64::saturating_add);
     let some = |count: u64, what: &str| if count > 0 { format!(", {} {what}", grouped(count)) } else { String::new() };
-    let worst = worst + &some(missing, "missing") + &some(unknown, "unknown");
-    let is_rare = worst_ns > profile.limit_ns || missing.max(unknown) > 0;
+    let xruns = judged.iter().filter_map(|one| with_xruns(one.series, profile));
+    let xruns = xruns.map(|audio| audio.xruns).fold(0, u64::saturating_add);
+    let worst = worst + &some(missing, "missing") + &some(unknown, "unknown") + &some(xruns, "xruns");
+    let is_rare = worst_ns > profile.limit_ns || missing.max(unknown).max(xruns) > 0;
     let kept = if is_rare { "rarely above" } else { "within" };
+    let excellent = if is_rare { "" } else { &*excellent };
     let bound = weakest(judged).map_or_else(String::new, |one| one.exposure.bound_per_span());
     let tolerates = profile.tolerates;
     let (not_measured, emulated) = (not_measured(record, groups), of_emulation(record));
@@ -587,9 +590,7 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
     let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
     let late = late_within_error(series, profile);
     let late = late.with(possibly_late(series, profile));
-    // Both periods are rounded to whole ns.
-    let is_its_period = profile.group == "audio" && series.period_ns.abs_diff(profile.period_ns) <= 1;
-    let late = match series.kind.audio().filter(|audio| is_its_period && audio.xruns > 0) {
+    let late = match with_xruns(series, profile) {
         Some(audio) => late.with(stalls::of_xruns(series, audio)),
         None => late,
     };
@@ -622,6 +623,13 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
     let of_phase_ns = if lasts_whole_phase { measured_ns(record, series) } else { 0 };
     let lasted_ns = exposure.lasted_ns.max(of_phase_ns);
     Judged { series, exposure: Exposure { any_time: record.scenario.until_decided, lasted_ns, ..exposure }, missing }
+}
+
+/// The audio of a series with the period of the use, if it had xruns.
+fn with_xruns<'a>(series: &'a Series, profile: &Profile) -> Option<&'a record::Audio> {
+    // Both periods are rounded to whole ns.
+    let is_its_period = profile.group == "audio" && series.period_ns.abs_diff(profile.period_ns) <= 1;
+    series.kind.audio().filter(|audio| is_its_period && audio.xruns > 0)
 }
 
 /// The periods that the phase of a series lasted. Interrupts can come faster than their expected period, but do not cover

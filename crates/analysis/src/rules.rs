@@ -321,7 +321,7 @@ mod tests {
         let seen = |seconds: u64, stalls: u64| {
             let late = crate::statistics::Late {
                 cycles: stalls,
-                stalls: crate::statistics::Grouped::of_many([(1, stalls)]),
+                stalls: crate::statistics::Grouped::of(std::iter::repeat_n(1, usize::try_from(stalls).unwrap())),
                 stalls_at_least: stalls,
             };
             let period_ns = 1_000_000;

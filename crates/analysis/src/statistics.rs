@@ -32,61 +32,78 @@ pub struct Grouped {
     pub total: u64,
     /// The same, with the square of the seconds of each.
     pub squares: u128,
+    /// The seconds of the longest one.
+    pub longest: u64,
 }
 
 impl Grouped {
     /// Stalls that count this often.
     #[must_use]
     pub fn of(sizes: impl IntoIterator<Item = u64>) -> Self {
-        Self::of_many(sizes.into_iter().map(|size| (size, 1)))
-    }
-
-    /// The same; each size has the number of stalls that count so often.
-    #[must_use]
-    pub fn of_many(sizes: impl IntoIterator<Item = (u64, u64)>) -> Self {
-        sizes.into_iter().fold(Self::default(), |all, (size, count)| {
-            let squares = u128::from(size).saturating_mul(size.into()).saturating_mul(count.into());
-            all.and(Self { total: size.saturating_mul(count), squares })
+        sizes.into_iter().fold(Self::default(), |all, size| Self {
+            total: all.total.saturating_add(size),
+            squares: all.squares.saturating_add(square(size)),
+            longest: all.longest.max(size),
         })
     }
 
-    /// These stalls and others.
+    /// These stalls and others. The longest of both can be the same stall, because the times of the others are not known.
     #[must_use]
     pub fn and(self, others: Self) -> Self {
-        Self { total: self.total.saturating_add(others.total), squares: self.squares.saturating_add(others.squares) }
+        let longest = self.longest.saturating_add(others.longest);
+        let shorter = (self.squares - square(self.longest)).saturating_add(others.squares - square(others.longest));
+        Self {
+            total: self.total.saturating_add(others.total),
+            squares: shorter.saturating_add(square(longest)),
+            longest,
+        }
     }
 
     /// These stalls without some of those that count once, because a time has room for `most` only.
     #[must_use]
     pub fn at_most(self, most: u64) -> Self {
-        let left_out = self.total.saturating_sub(most);
-        let squares = self.squares.saturating_sub(left_out.into());
-        let total = self.total - left_out;
-        Self { total, squares: squares.min(u128::from(total).saturating_mul(total.into())) }
+        let total = self.total.min(most);
+        let longest = self.longest.min(total);
+        let squares = self.squares.saturating_sub((self.total - total).into());
+        Self { total, squares: squares.clamp(square(longest), square(total)), longest }
     }
 
-    /// The number of equally long stalls that the total is as uncertain as: `sum(size)^2 / sum(size^2)`, rounded down (G.
-    /// Bohm, G. Zech, "Statistics of weighted Poisson events and its applications", Nuclear Instruments and Methods A 748,
-    /// 2014). At most `total`, and 1 or more if there are stalls.
+    /// The number of equally long stalls that the total is as uncertain as: `sum(size)^2 / sum(size^2)` (G. Bohm, G. Zech,
+    /// "Statistics of weighted Poisson events and its applications", Nuclear Instruments and Methods A 748, 2014). From 1 to
+    /// `total`; 0 without stalls.
     #[must_use]
-    pub fn independent(&self) -> u64 {
+    pub fn independent(&self) -> f64 {
         if self.total == 0 {
-            return 0;
+            return 0.0;
         }
-        // Rounding errors of floating point are no reason to round down.
-        let independent = (self.total as f64 * self.total as f64 / self.squares as f64 + 1e-9).floor();
-        to_u64(independent).clamp(1, self.total)
+        let total = self.total as f64;
+        (total * total / self.squares as f64).clamp(1.0, total)
     }
 
     /// Upper bound of the mean number of stalls, at 95 %: 3 without one (the rule of three). If each counts once it is
     /// the exact bound, and larger if one counts several times.
     #[must_use]
     pub fn upper(&self) -> f64 {
-        match self.independent() {
-            0 => 3.0,
-            groups => self.total as f64 * poisson_upper(groups) / groups as f64,
-        }
+        if self.total == 0 { 3.0 } else { self.scaled(poisson_upper) }
     }
+
+    /// The bound `of` a number of equally long stalls, for these. Between two numbers it is interpolated. The bound of all is
+    /// not smaller than that of the longest one, with the others as they were seen.
+    fn scaled(&self, of: impl Fn(u64) -> f64) -> f64 {
+        if self.total == 0 {
+            return of(0);
+        }
+        let independent = self.independent();
+        let below = to_u64(independent.floor());
+        let (least, share) = (of(below), independent.fract());
+        let equally_long = if share > 0.0 { least + share * (of(below + 1) - least) } else { least };
+        let of_longest = of(1) * self.longest as f64 + (self.total - self.longest) as f64;
+        (equally_long * self.total as f64 / independent).max(of_longest)
+    }
+}
+
+fn square(size: u64) -> u128 {
+    u128::from(size) * u128::from(size)
 }
 
 /// The late cycles of a series, and their stalls.
@@ -177,11 +194,7 @@ impl Exposure {
     #[must_use]
     pub fn stalls_upper(&self) -> f64 {
         let stalls = self.late.stalls;
-        match (self.any_time, stalls.independent()) {
-            (false, _) => stalls.upper(),
-            (true, 0) => sequential::enough_for_fewer(0),
-            (true, groups) => sequential::enough_for_fewer(groups) * stalls.total as f64 / groups as f64,
-        }
+        if self.any_time { stalls.scaled(sequential::enough_for_fewer) } else { stalls.upper() }
     }
 
     /// Upper bound of the number of stalls in `span_ns` of the use, at 95 %; infinite if nothing was measured.
@@ -200,13 +213,13 @@ impl Exposure {
     /// not show less.
     #[must_use]
     pub fn reaches(&self, tolerated: Rate) -> bool {
-        self.late.stalls_at_least > 0 && self.late.stalls_at_least as f64 >= tolerated.in_ns(self.time_ns())
+        self.late.stalls_at_least > 0 && self.late.stalls_at_least as f64 >= tolerated.in_ns(self.lasted_ns as f64)
     }
 
     /// True if there can have been as many of these stalls as `tolerated`.
     #[must_use]
     pub fn can_reach(&self, stalls: Grouped, tolerated: Rate) -> bool {
-        stalls.total > 0 && stalls.total as f64 >= tolerated.in_ns(self.time_ns())
+        stalls.total > 0 && stalls.total as f64 >= tolerated.in_ns(self.lasted_ns as f64)
     }
 
     /// True if there were more stalls than `tolerated`: more than that number in the measured time, or for a run that ended
@@ -357,9 +370,13 @@ mod tests {
         Exposure { cycles, late: stalls(over, 1), period_ns, lasted_ns, any_time: false }
     }
 
+    fn single(count: u64) -> Grouped {
+        Grouped { total: count, squares: count.into(), longest: count.min(1) }
+    }
+
     /// Stalls of `each` late cycles.
     fn stalls(count: u64, each: u64) -> Late {
-        let counted = Grouped::of_many([(1, count)]);
+        let counted = single(count);
         Late { cycles: count * each, stalls: counted, stalls_at_least: count }
     }
 
@@ -427,7 +444,7 @@ mod tests {
             "40 of 80,000 cycles later than 50 us, in 1 stall: at 95 % fewer than 1,710 stalls an hour"
         );
         assert_eq!(
-            statement(80_000, Late { stalls: Grouped::of_many([(1, 9)]), ..stalls(2, 40) }),
+            statement(80_000, Late { stalls: single(9), ..stalls(2, 40) }),
             "80 of 80,000 cycles later than 50 us, in 2 to 9 stalls: at 95 % fewer than 5,660 stalls an hour"
         );
         let all = "3 of 3 cycles later than 50 us, in 3 stalls: every cycle may be late, at 95 %";
@@ -441,20 +458,24 @@ mod tests {
             let stalls = Grouped::of(sizes.iter().copied());
             (stalls.total, stalls.independent())
         };
-        assert_eq!(of(&[]), (0, 0));
-        assert_eq!(of(&[7, 7, 7]), (21, 3));
-        assert_eq!(of(&[100, 1, 1, 1]), (103, 1));
-        assert_eq!(of(&[10, 5, 5]), (20, 2));
+        assert_eq!(of(&[]), (0, 0.0));
+        assert_eq!(of(&[7, 7, 7]), (21, 3.0));
+        assert_eq!(of(&[10, 5, 5]), (20, 400.0 / 150.0));
         assert_eq!(of(&[u64::MAX, u64::MAX]).0, u64::MAX);
     }
 
     #[test]
     fn a_long_stall_and_single_ones_count_together() {
-        let long = Grouped::of([10]).and(Grouped::of_many([(1, 9)]));
-        assert_eq!((long.total, long.independent()), (19, 3), "361 / 109");
-        assert_eq!(long.at_most(15), Grouped { total: 15, squares: 105 });
-        assert_eq!(long.at_most(5), Grouped { total: 5, squares: 25 });
-        assert_eq!(Grouped::of_many([(1, 9)]).at_most(4), Grouped::of_many([(1, 4)]));
+        let long = Grouped::of([10, 1, 1]);
+        assert_eq!(long.and(Grouped::of([9])), Grouped::of([19, 1, 1]), "they can be the same stall");
+        assert_eq!(Grouped::default().and(long), long);
+        assert_eq!(long.at_most(11), Grouped::of([10, 1]));
+        assert_eq!(long.at_most(5), Grouped::of([5]));
+        // One more stall never makes the bound smaller.
+        for single in 0..50 {
+            let bound = |single| Grouped::of([4].into_iter().chain((0..single).map(|_| 1))).upper();
+            assert!(bound(single + 1) > bound(single), "{single}");
+        }
     }
 
     /// A pseudo-random number in 0..1 (xorshift64*, S. Vigna, ACM Transactions on Mathematical Software 42, 2016).

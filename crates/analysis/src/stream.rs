@@ -192,7 +192,7 @@ fn lost_of(sent: u64, stream: &ReceivedStream, not_told: u64, period_ns: u64) ->
     let in_flight = 1_000_000_000 / period_ns.max(1);
     let at_end = sent.saturating_sub(arrived).saturating_sub(stream.lost).saturating_sub(in_flight);
     let runs = stream.loss_bursts.saturating_add(u64::from(at_end > 0));
-    Missing::in_runs(by_number.saturating_add(at_end), runs)
+    Missing { total: by_number.saturating_add(at_end), runs }
 }
 
 #[cfg(test)]

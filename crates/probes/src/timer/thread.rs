@@ -284,8 +284,9 @@ impl Measuring {
     #[cold]
     fn end_second(&mut self, deadline_ns: i64, backend: &ThreadBackend, heartbeat: &Heartbeat) -> Result<u64, End> {
         let at_ns = (self.second_end_ns - self.first_ns).cast_unsigned();
-        // If the queue is full, the maximum is kept for the next second.
-        if self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns }).is_ok() {
+        // Without a wake-up the second has no maximum. If the queue is full, it is kept for the next second.
+        let has_maximum = self.second_max_ns > i64::MIN;
+        if has_maximum && self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns }).is_ok() {
             self.second_max_ns = i64::MIN;
         }
         let seconds = (deadline_ns - self.second_end_ns) / SECOND_NS + 1;
