@@ -10,8 +10,9 @@ use record::{Capture, CaptureClock, CapturedPeriod, Caveat, PeriodSource, Series
 use crate::{
     CaptureError, Filter, Interface, Reader,
     bursts::Bursts,
-    caveats::{self, End, FileSummary, IncompleteFrames},
+    caveats::{self, FileSummary, IncompleteFrames},
     convert::nearest,
+    ends::{Clocks, End, Last},
     filter::{Key, Kind},
     fit::{self, Grid, STRETCHES_TO_FIT},
     heads::Heads,
@@ -120,9 +121,11 @@ pub fn analyse<R: Read>(
     let records = streams.to_records(&tracked);
     let stream = streams.all.swap_remove(index);
     let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
-    let (last_number, last_ns) = (stream.last_number, stream.last_ns);
+    let last = Last { interface: key.interface, number: stream.last_number, at_ns: stream.last_ns };
+    let mut clocks = Clocks::new(last, file.interfaces.len());
     let (reference, period, credit) = reference(&stream, tracked.swap_remove(index), records.len(), &file, options)?;
-    let measure = second_pass(&mut opened()?, &options.filter, &known.by_source, key, Measure::new(reference))?;
+    let measure = Measure::new(reference);
+    let measure = second_pass(&mut opened()?, &options.filter, &known.by_source, key, measure, &mut clocks)?;
     let batches = measure.comes_in_batches().then(caveats::batches);
     let wander = measure.wanders_within().then(caveats::wander_within);
     let (mut capture, series) = measure.finish(Capture {
@@ -132,7 +135,7 @@ pub fn analyse<R: Read>(
         streams: order.iter().map(|&index| records[index].clone()).collect(),
         left_out: streams.left_out,
         stream: records[index].clone(),
-        ended_before_ns: file.ended_before_ns(key.interface, last_number, last_ns, period.nominal_ns),
+        ended_before_ns: clocks.ended_before_ns(&file.ends, period.nominal_ns),
         period,
         dropped: file.interfaces.get(key.interface as usize).and_then(|interface| interface.dropped),
         ..Capture::default()
@@ -507,10 +510,12 @@ fn second_pass(
     by_source: &[Datagram],
     key: Key,
     mut measure: Measure,
+    clocks: &mut Clocks,
 ) -> Result<Measure, CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut heads = Heads::default();
     while let Some(packet) = reader.next()? {
+        clocks.add(&packet);
         if let Some((is_wanted, head, content)) = heads.find(&packet) {
             if is_wanted {
                 measure.add(&packet, head, &content);

@@ -5,6 +5,7 @@ use record::{Capture, CapturedStep, CapturedStream, Caveat, NumberedBy, PeriodSo
 
 use crate::Interface;
 use crate::convert::nearest;
+use crate::ends::End;
 
 /// The first pass's results about the file, apart from its streams.
 pub(crate) struct FileSummary {
@@ -19,94 +20,11 @@ pub(crate) struct FileSummary {
 /// If more than one in so many frames comes again, there is another source of frames.
 const AGAIN_PART: u64 = 4;
 
-/// A stream lasts to the end of the file if at most so many frames of each interface follow.
-const AT_END: u64 = 16;
-
-/// A clock that goes back by more than this was set, ns. A card may deliver its frames in another order, within less.
-const SET_BACK_NS: i64 = 1_000_000;
-
-/// The last frames of an interface.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct End {
-    /// The latest timestamp since the clock was last set back, ns.
-    last_ns: i64,
-    /// Number of the last frame in the file.
-    number: u64,
-    set: Option<SetBack>,
-}
-
-/// A frame before which the clock of the capture was set back.
-#[derive(Debug, Clone, Copy)]
-struct SetBack {
-    number: u64,
-    /// The latest timestamp before it, and the one of the frame, ns.
-    before_ns: i64,
-    after_ns: i64,
-}
-
-impl End {
-    /// The end of an interface whose first frame has this number and timestamp.
-    pub(crate) fn new(number: u64, at_ns: i64) -> Self {
-        Self { last_ns: at_ns, number, set: None }
-    }
-
-    /// Adds the next frame.
-    #[inline]
-    pub(crate) fn add(&mut self, number: u64, at_ns: i64) {
-        self.number = number;
-        if at_ns >= self.last_ns {
-            self.last_ns = at_ns;
-        } else if self.last_ns.saturating_sub(at_ns) > SET_BACK_NS {
-            self.set = Some(SetBack { number, before_ns: self.last_ns, after_ns: at_ns });
-            self.last_ns = at_ns;
-        }
-    }
-
-    /// Time from a frame with this number and timestamp to the end, ns.
-    fn after_ns(&self, number: u64, at_ns: i64) -> i64 {
-        match self.set.filter(|set| number < set.number) {
-            Some(SetBack { before_ns, after_ns, .. }) => {
-                before_ns.saturating_sub(at_ns).saturating_add(self.last_ns.saturating_sub(after_ns))
-            }
-            None => self.last_ns.saturating_sub(at_ns),
-        }
-    }
-}
-
 /// Counts of frames with incomplete information.
 pub(crate) struct IncompleteFrames {
     pub(crate) truncated: u64,
     pub(crate) without_stamp: u64,
     pub(crate) foreign: u64,
-}
-
-/// A stream ended before the capture if its interface had frames for this many more periods.
-const SILENT_PERIODS: i64 = 2;
-/// It also ended if other interfaces had frames for this long, ns, and this many periods. Interfaces deliver their frames
-/// in blocks, and not all at the same time.
-const OTHERS_SILENT_NS: i64 = 100_000_000;
-const OTHERS_SILENT_PERIODS: i64 = 10;
-
-impl FileSummary {
-    /// Time from the end of a stream to that of the capture, ns; 0 if the stream lasted to the end. The last frame of the
-    /// stream has this number and timestamp.
-    pub(crate) fn ended_before_ns(&self, interface: u32, number: u64, last_ns: i64, period_ns: u64) -> u64 {
-        let periods_ns = |periods| period_ns.cast_signed().saturating_mul(periods);
-        let own_ns =
-            self.ends.get(interface as usize).copied().flatten().map_or(0, |end| end.after_ns(number, last_ns));
-        // The last frames of an interface can be older than the stream's although their timestamps are later, if the clock was
-        // set back. If the stream's last frame is among the last of the file, the clocks of the interfaces differ.
-        let lasts = self.frames.saturating_sub(number) <= AT_END * self.interfaces.len() as u64;
-        let later = self.ends.iter().flatten().filter(|end| end.number > number && !lasts);
-        let others_ns = later.map(|end| end.last_ns.saturating_sub(last_ns)).max().unwrap_or(0).max(own_ns);
-        if others_ns > OTHERS_SILENT_NS.max(periods_ns(OTHERS_SILENT_PERIODS)) {
-            others_ns.unsigned_abs()
-        } else if own_ns > periods_ns(SILENT_PERIODS) {
-            own_ns.unsigned_abs()
-        } else {
-            0
-        }
-    }
 }
 
 /// All caveats, the most important first.

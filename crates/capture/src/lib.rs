@@ -29,6 +29,7 @@ mod clock;
 mod convert;
 mod copies;
 mod counter;
+mod ends;
 mod error;
 pub mod filter;
 mod fit;

@@ -354,6 +354,30 @@ fn a_stream_that_ends_before_the_capture_is_named() {
     assert_eq!([750, 900, 1_000].map(|others| of(others, 1)), [false, false, true]);
 }
 
+/// However few frames another interface has after the stream, they show that the capture went on, if its clock says so, too.
+#[test]
+fn few_frames_of_another_interface_show_the_end_of_a_stream() {
+    // The other interface has a frame each second, and its clock is so far ahead.
+    let ended_s = |last_s: u64, ahead_ns: i64| {
+        let mut frames = Talker::new(1).steady(40_000);
+        let other =
+            |n: u64| Seen { interface: 1, ..support::datagram(n.cast_signed() * 1_000_000_000 + 33_000, 5_000) };
+        frames.extend((0..=last_s).map(other));
+        let mut frames = support::sorted(frames);
+        let mut file = Pcapng::new(LITTLE);
+        file.interface(1, Some(9), 0).interface(1, Some(9), 0);
+        for seen in &mut frames {
+            let ahead_ns = if seen.interface == 1 { ahead_ns } else { 0 };
+            file.packet(&Seen { at_ns: seen.at_ns.wrapping_add_signed(ahead_ns), ..seen.clone() });
+        }
+        analysed(&file.bytes, &OPTIONS).unwrap().capture.ended_before_ns / 1_000_000_000
+    };
+    // The stream takes 5 s.
+    for ahead_ns in [0, 500_000_000, 3_600_000_000_000, -3_600_000_000_000] {
+        assert_eq!([4, 7, 12, 35].map(|last_s| ended_s(last_s, ahead_ns)), [0, 2, 7, 30], "{ahead_ns}");
+    }
+}
+
 /// A datagram every 500 us.
 fn udp(n: u64, port: u16) -> Seen {
     support::datagram(n.cast_signed() * 500_000 + scatter(n), port)
