@@ -19,6 +19,7 @@ use crate::{
     measure::{Measure, Nominal, Reference},
     period::Estimate,
     rates::{Change, ERRORS},
+    schedule::coarse_slots,
     skips::SKIPPED_MOST,
     streams::{Known, Stream, Streams, class_of},
     track::{SAME_PERIOD, Tracked},
@@ -227,11 +228,11 @@ fn reference(
         Skips::Many | Skips::Unknown => None,
     };
     let lateness_unknown = match skips {
-        Skips::Unknown => Some(format!(
+        Skips::Unknown => coarse_stamps(&tracked, &grid, nominal, resolution_ns).or_else(|| Some(format!(
             "the frames are {} apart on average, and so unevenly that the talker probably skipped slots: which ones is not \
              known",
             format_ns(nearest(grid.group_ns()))
-        )),
+        ))),
         Skips::Many => coarse_stamps(&tracked, &grid, nominal, resolution_ns),
         Skips::None | Skips::Few => lateness_unknown(&tracked, &grid, nominal, resolution_ns, other_period.as_deref()),
     };
@@ -283,7 +284,10 @@ fn reference(
         shows_intervals,
         changes_state: tracked.changes_state,
         is_irregular: tracked.estimate.is_none() && nominal.told_by == PeriodSource::Median,
-        bursts_differ: tracked.bursts.is_some_and(|bursts| bursts.frames.is_none()),
+        step_ns: tracked.step_ns,
+        // Coarse stamps make bursts of any stream.
+        bursts_differ: tracked.bursts.is_some_and(|bursts| bursts.frames.is_none())
+            && coarse_slots(resolution_ns, grid.period_ns) == 0.0,
         counter: tracked.counter,
         shares_tag: stream.shares_tag,
         skips_many: skips == Skips::Many,

@@ -80,7 +80,7 @@ pub(crate) fn all(capture: &Capture, file: &FileSummary, incomplete: &Incomplete
     of_steps.into_iter().for_each(|text| add("steps", text));
     if capture.is_numbered() && capture.lost.is_none() && incomplete.without_stamp == 0 {
         let text = "the number of lost frames is not known: their numbers repeat, and do not show how many were lost where the \
-                    time, or the step from one number to the next, changed";
+                    time, or the step from one number to the next, changed, or where the stamps are too coarse";
         add("numbers", text.into());
     }
     if let Some(why) = &capture.lateness_unknown {

@@ -7,9 +7,10 @@ use frames::{Count, MediaTime, Range};
 use crate::convert::nearest;
 use crate::fit::quantile;
 use crate::parts::Parts;
+use crate::schedule::coarse_slots;
 use crate::sequence::{Contained, Number, RESTARTED};
 use crate::states::States;
-use crate::track::SAME_PERIOD;
+use crate::track::{SAME_PERIOD, gcd};
 
 /// The first extended number, so that earlier ones do not underflow.
 pub(crate) const FIRST: u64 = 1 << 32;
@@ -227,6 +228,8 @@ pub(crate) struct Numbers {
     interval_ns: f64,
     /// Its possible relative error.
     interval_error: f64,
+    /// The slots by which a stamp can be earlier than its frame because the clock is coarse.
+    coarse: f64,
     /// Ticks of the media clock between two frames of RTP; `None` if they are not the same for most frames.
     ticks: Option<u32>,
     /// The bursts of RTP that have one time of the media each, such as the packets of a video frame.
@@ -371,6 +374,7 @@ impl Numbers {
         let in_one = |ns: i64| ns / (usual / step).cast_signed();
         let intervals_ns: Vec<i64> = steps.iter().filter(|(one, _)| *one == usual).map(|(_, ns)| in_one(*ns)).collect();
         let interval_ns = usual_mean(&intervals_ns)?.max(1.0);
+        let resolution_ns = steps.iter().fold(0, |found, (_, ns)| gcd(found, ns.unsigned_abs()));
         // EtherCAT masters use a part of 8 bits. With wider numbers, two restarts after equal times would look like this.
         let used = (range == Range::Bits(8)).then(|| used_values(&frames, step)).flatten();
         let of_second = || {
@@ -388,6 +392,7 @@ impl Numbers {
             step,
             interval_ns,
             interval_error: EXACT,
+            coarse: coarse_slots(resolution_ns, interval_ns),
             ticks: ticks(&frames, step),
             burst: None,
             burst_begins: None,
@@ -464,14 +469,14 @@ impl Numbers {
     #[inline]
     fn pauses(&self, newest: Newest, seq: u64, at_ns: i64) -> bool {
         let slots = at_ns.saturating_sub(newest.at_ns) as f64 / self.interval_ns;
-        slots > PAUSE && slots - (seq - newest.seq) as f64 > tolerance(seq - newest.seq).max(PAUSE)
+        slots > PAUSE && slots - (seq - newest.seq) as f64 > self.tolerance(seq - newest.seq).max(PAUSE)
     }
 
     /// The number of frames from the newest one to this one; `None` if the talker started its numbers again.
     #[inline]
     fn ahead(&mut self, newest: Newest, count: Count, at_ns: i64) -> Option<i64> {
         let value = u64::from(count.value);
-        let is_soon = at_ns.saturating_sub(newest.at_ns) as f64 <= SLOTS_APART * self.interval_ns;
+        let is_soon = at_ns.saturating_sub(newest.at_ns) as f64 <= (SLOTS_APART + self.coarse) * self.interval_ns;
         if value == newest.value + self.step && is_soon {
             return Some(1);
         }
@@ -508,7 +513,9 @@ impl Numbers {
         let rates = SAMPLES_A_SECOND.map(u64::from).into_iter().chain(is_end.then_some(last));
         let fits = |rate: &u64| {
             let ahead = (rate + value).checked_sub(newest.value).and_then(|difference| self.frames_in(difference));
-            ahead.is_some_and(|ahead| self.off_time(newest, ahead, at_ns).any(|slots| slots.abs() <= tolerance(ahead)))
+            ahead.is_some_and(|ahead| {
+                self.off_time(newest, ahead, at_ns).any(|slots| slots.abs() <= self.tolerance(ahead))
+            })
         };
         rates.filter(|&rate| value < newest.value && rate >= last).find(fits)
     }
@@ -544,7 +551,7 @@ impl Numbers {
             (Some(0), _) => Some(0),
             (Some(ahead), _) if self.jumps(newest, ahead, at_ns) => None,
             // The frame can be late, too.
-            (Some(ahead), _) if self.off_time(newest, ahead, at_ns).any(|slots| slots >= -tolerance(ahead)) => {
+            (Some(ahead), _) if self.off_time(newest, ahead, at_ns).any(|slots| slots >= -self.tolerance(ahead)) => {
                 match self.is_doubtful(newest, ahead, around, at_ns) {
                     false => Some(ahead.cast_signed()),
                     // The time of the media is that of another run, too.
@@ -568,7 +575,7 @@ impl Numbers {
         const EARLY: f64 = 0.5;
         let counts_samples = self.in_field.is_none() && self.values.is_some() && self.is_even;
         let is_later = (2..=CONTINUES_MAX).contains(&ahead) && at_ns >= newest.at_ns;
-        counts_samples && is_later && self.slots_since(newest, at_ns) < ahead as f64 - EARLY
+        counts_samples && is_later && self.slots_since(newest, at_ns) < ahead as f64 - EARLY - self.coarse
     }
 
     /// True if the numbers show a long loss before this frame, but another time passed than that of the lost frames, and the
@@ -579,7 +586,7 @@ impl Numbers {
         }
         let slots = self.slots_between(newest.at_ns, at_ns);
         let error = EXACT_SLOTS + self.interval_error * slots;
-        let apart_max = if self.is_even { SLOTS_APART.max(error) } else { tolerance(ahead) };
+        let apart_max = if self.is_even { SLOTS_APART.max(error) } else { self.tolerance(ahead) };
         let is_time_of = |frames: f64| (slots - frames).abs() <= apart_max;
         let by_media = self.media_slots(newest, around.media);
         let is_of_bursts = self.burst.zip(newest.media).zip(around.media);
@@ -641,13 +648,23 @@ impl Numbers {
         };
         let is_counted = self.counts_slots(since_newest, frames);
         let times = is_counted.then(|| self.off_time(newest, ahead, at_ns).find_map(exactly)).flatten();
-        let is_short = EXACT * since_newest <= ERROR_MAX * frames as f64;
+        let is_short = self.shows_values(frames) && EXACT * since_newest <= ERROR_MAX * frames as f64;
         times.or_else(|| is_short.then_some(0))
     }
 
     /// True if the time of so many slots shows how often the numbers started again, which they do after so many frames.
     fn counts_slots(&self, slots: f64, frames: u64) -> bool {
-        self.interval_error * slots <= ERROR_MAX * frames as f64
+        self.shows_values(frames) && self.interval_error * slots <= ERROR_MAX * frames as f64
+    }
+
+    /// True if the stamps are fine enough to show whether the numbers started again, which they do after so many frames.
+    fn shows_values(&self, frames: u64) -> bool {
+        self.coarse < frames as f64 / 2.0
+    }
+
+    /// Largest error in counting so many frames by time, slots.
+    fn tolerance(&self, ahead: u64) -> f64 {
+        tolerance(ahead) + self.coarse
     }
 
     /// The number of frames since the newest one by the time of the media; 0 if it is not that of whole frames. `None` if the
@@ -737,9 +754,10 @@ pub(crate) fn usual_mean(intervals_ns: &[i64]) -> Option<f64> {
     /// Intervals of a mean, in a stream with enough frames.
     const IN_A_ROW: usize = 32;
     let count = (intervals_ns.len() / 4).clamp(1, IN_A_ROW);
-    let mean = |some: &[i64]| some.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
+    let mean = |some: &[i64]| some.iter().map(|ns| *ns as f64).sum::<f64>() / some.len() as f64;
     let mut means: Vec<f64> = intervals_ns.windows(count).map(mean).collect();
-    quantile(&mut means, 0.5)
+    // If the stamps are so coarse that most means are 0, only all intervals together show the usual one.
+    quantile(&mut means, 0.5).map(|usual_ns| if usual_ns > 0.0 { usual_ns } else { mean(intervals_ns) })
 }
 
 /// A number up to so many frames ahead continues the one before it, if the time shows nothing.

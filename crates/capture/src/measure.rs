@@ -69,6 +69,8 @@ pub(crate) struct Reference {
     pub(crate) bursts_differ: bool,
     /// True if the frames come at irregular times, so that the time does not show which of the frames with the same 8 bits came.
     pub(crate) is_irregular: bool,
+    /// Greatest common divisor of all intervals, ns; 0 if all timestamps are equal.
+    pub(crate) step_ns: u64,
     /// True if clocks can wander within the stretches to whose earliest frames the grid was fitted.
     pub(crate) may_wander_within: bool,
     /// True if the talker numbers several streams together in the redundancy tags.
@@ -183,10 +185,10 @@ impl Measure {
         let rounding_ns = if reference.resolution_ns > 1 { reference.resolution_ns } else { 0 };
         let tolerance_ns = part_of_period_ns.saturating_add(rounding_ns).min(i64::MAX.unsigned_abs());
         let grid = &reference.grid;
-        let schedule =
-            Schedule::new(grid.period_ns, Some(grid.origin_ns), grid.offsets_ns.len().max(1)).with_period_error(
-                if grid.wander_ns.is_some() { 2.0 * grid.slope_error + grid.wander.rate_max() } else { 1.0 },
-            );
+        let period_error = if grid.wander_ns.is_some() { 2.0 * grid.slope_error + grid.wander.rate_max() } else { 1.0 };
+        let schedule = Schedule::new(grid.period_ns, Some(grid.origin_ns), grid.offsets_ns.len().max(1))
+            .with_period_error(period_error)
+            .with_resolution(reference.resolution_ns);
         let period_error = schedule.period_error;
         if let Some(counter) = reference.counter.as_mut().filter(|_| reference.lateness_unknown.is_none()) {
             counter.set_interval(grid.period_ns, period_error);
@@ -337,12 +339,13 @@ impl Measure {
         let surplus = sequence.surplus + lateness.surplus;
         let lost_unknown = sequence.lost_unknown || reference.counter.as_ref().is_some_and(Counter::lost_unknown);
         // In long bursts of different lengths, the time does not show which of the frames with the same 8 bits came.
-        let unexpected = sequence.lost + sequence.reordered + sequence.too_late + sequence.restarts;
+        let unexpected = sequence.unexpected();
         let has_other_step = reference.counter.as_ref().is_some_and(|counter| counter.other_step().is_some());
         // A swap or a loss can look like a restart.
         let hides_order = reference.is_irregular && sequence.is_eight && sequence.restarts > 0;
         let is_ambiguous = has_other_step
             || hides_order
+            || sequence.is_hidden_by(reference.step_ns, reference.grid.period_ns) && unexpected > 0
             || reference.bursts_differ && sequence.is_eight && spacing.longest_burst > SHORT_BURST && unexpected > 0;
         let by_number = |count: u64| (!lost_unknown && !is_ambiguous).then_some(count);
         let by_order = |count: u64| (!is_ambiguous).then_some(count);

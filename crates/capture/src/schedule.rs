@@ -2,7 +2,7 @@
 
 use record::saturating::Saturating;
 
-use crate::convert::{nearest, signed};
+use crate::convert::{floor, nearest, signed};
 use crate::lateness::SET_NS;
 
 /// A new level of lateness is adopted after this many frames at that level.
@@ -15,6 +15,8 @@ const PERIOD_ERROR_MIN: f64 = 5e-6;
 const NEAR_SLOT: std::ops::Range<f64> = -0.125..0.375;
 /// Fewer missing frames than this are no pause of the talker, even if they take longer than [`SET_NS`].
 const SLOTS_MISSING: f64 = 16.0;
+/// Stamps with steps of so many periods are coarse. Those of a regular stream can be multiples of one period, too.
+const COARSE: f64 = 2.0;
 /// Limit of a number of slots, so that sums of few numbers do not overflow.
 const SLOTS_MAX: f64 = 1e15;
 
@@ -24,7 +26,7 @@ pub(crate) struct Schedule {
     pub(crate) period_ns: f64,
     /// The possible relative error of the period.
     pub(crate) period_error: f64,
-    /// Frames of a group are up to this many slots before those of a regular stream.
+    /// Frames of a group, or with coarse stamps, are up to this many slots before those of a regular stream.
     pub(crate) uneven: i64,
     /// Any slot of the grid, if it is known, ns.
     origin_ns: Option<f64>,
@@ -37,6 +39,12 @@ pub(crate) struct Schedule {
     frames: u32,
     smallest_ns: f64,
     largest_ns: f64,
+}
+
+/// The slots by which a stamp can be earlier than its frame because the clock is so coarse that several frames have one stamp.
+pub(crate) fn coarse_slots(resolution_ns: u64, period_ns: f64) -> f64 {
+    let slots = resolution_ns as f64 / period_ns;
+    if slots >= COARSE { slots } else { 0.0 }
 }
 
 impl Schedule {
@@ -60,6 +68,11 @@ impl Schedule {
     /// The schedule with a period that was fitted, except for this relative error.
     pub(crate) fn with_period_error(self, error: f64) -> Self {
         Self { period_error: error.clamp(PERIOD_ERROR_MIN, PERIOD_ERROR), ..self }
+    }
+
+    /// The schedule of frames with stamps of this resolution.
+    pub(crate) fn with_resolution(self, resolution_ns: u64) -> Self {
+        Self { uneven: self.uneven.max(floor(coarse_slots(resolution_ns, self.period_ns))), ..self }
     }
 
     /// Starts again with the next frame.

@@ -843,6 +843,17 @@ impl Sequence {
         }
     }
 
+    /// True if stamps that are multiples of this, or all equal if it is 0, do not show which of the frames with the same 8 bits
+    /// came.
+    pub(crate) fn is_hidden_by(&self, step_ns: u64, interval_ns: f64) -> bool {
+        self.is_eight && (step_ns == 0 || step_ns as f64 >= SILENCE * interval_ns)
+    }
+
+    /// The number of faults by the numbers, without duplicates.
+    pub(crate) fn unexpected(&self) -> u64 {
+        self.lost + self.reordered + self.too_late + self.restarts
+    }
+
     /// Finalizes the remaining frames at the end of the stream.
     pub(crate) fn flush(&mut self, place: &mut impl FnMut(Placed)) {
         // A single frame of another run does not show a restart.

@@ -182,7 +182,7 @@ impl Track {
         let numbered = placed.first().is_some_and(|(number, _)| *number != Number::None);
         let own_ns = mean_ns(&indexed(&placed, None)).filter(|_| numbered);
         let Some((interval_ns, offsets_ns)) = self.interval(estimate.as_ref(), own_ns) else { return };
-        let mut slots = Slots::new(estimate, interval_ns, offsets_ns, numbered);
+        let mut slots = Slots::new(estimate, interval_ns, offsets_ns, numbered, self.step_ns);
         for (frame, (number, at_ns)) in std::mem::take(&mut self.waiting_frames).into_iter().zip(frames) {
             slots.add(frame, number, at_ns);
         }
@@ -243,6 +243,9 @@ impl Track {
         slots.finish();
         let lost_unknown = slots.sequence.lost_unknown || self.counter.as_ref().is_some_and(Counter::lost_unknown);
         let skips = slots.without_skips.take().filter(|_| slots.skips.explain(slots.frames));
+        let mean_ns = self.last_ns.unwrap_or(0) as f64 / self.intervals.max(1) as f64;
+        let hides_numbers = slots.sequence.is_hidden_by(self.step_ns, mean_ns);
+        let lost_unknown = lost_unknown || hides_numbers && slots.sequence.unexpected() > 0;
         let irregular = !slots.numbered && slots.regular * 2 < slots.frames;
         let group_ns = slots.interval_ns * slots.offsets_ns.len() as f64;
         let differ = slots.groups.sizes.differ().then_some(Bursts { frames: None, period_ns: group_ns });
@@ -342,8 +345,15 @@ struct Slots {
 }
 
 impl Slots {
-    fn new(estimate: Option<Estimate>, interval_ns: f64, offsets_ns: Vec<f64>, numbered: bool) -> Self {
-        let schedule = Schedule::new(interval_ns, None, offsets_ns.len().max(1));
+    /// For frames whose stamps have this resolution.
+    fn new(
+        estimate: Option<Estimate>,
+        interval_ns: f64,
+        offsets_ns: Vec<f64>,
+        numbered: bool,
+        resolution_ns: u64,
+    ) -> Self {
+        let schedule = Schedule::new(interval_ns, None, offsets_ns.len().max(1)).with_resolution(resolution_ns);
         let groups = Groups::new(&offsets_ns, interval_ns);
         Self {
             estimate,
@@ -741,7 +751,7 @@ pub(crate) fn is_earlier(one: (i64, i64), other: (i64, i64), period: f64) -> boo
 
 /// The greatest common divisor. One division if `a` divides `b`, the usual case.
 #[inline]
-fn gcd(mut a: u64, mut b: u64) -> u64 {
+pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while a != 0 {
         (a, b) = (b % a, a);
     }

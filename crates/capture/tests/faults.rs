@@ -11,7 +11,7 @@
 mod support;
 
 use capture::Analysis;
-use record::{Outcome, StepKind};
+use record::{Capture, Outcome, StepKind};
 use support::{
     Seen, Talker, analysed, assert_not_failed, avtp, datagrams, is_lost, losses, options, outcome, scatter, sorted, udp,
 };
@@ -390,6 +390,23 @@ fn coarse_time_stamps_show_no_lateness() {
             }
             assert_not_failed(&found);
         }
+    }
+}
+
+/// The losses by 8-bit numbers are right as long as the stamps show how often the numbers started again, and are then not known.
+#[test]
+fn losses_with_coarse_stamps_are_right_or_not_known() {
+    // Lost frames; all at the same place among those with one stamp, for some steps.
+    let lost = [100, 101, 4_000, 6_001, 6_513];
+    for slots in [2, 7, 32, 64, 100, 112, 127, 128, 136, 160, 256, 264, 400, 8_000, 1_000_000] {
+        let step_ns = slots * PERIOD_NS;
+        let mut talker = Talker::plain(1);
+        let kept = (0..20_000u64).filter(|n| !lost.contains(n));
+        let frames: Vec<Seen> = kept.map(|n| talker.seen(n, n.cast_signed() * PERIOD_NS / step_ns * step_ns)).collect();
+        let Capture { lost, losses, longest_loss, duplicates, reordered, restarts, .. } = avtp(&frames).capture;
+        let all = [lost, losses, longest_loss, duplicates, reordered, restarts];
+        let right = [5, 4, 2, 0, 0, 0].map(Some);
+        assert_eq!(all, if slots < 128 { right } else { [None; 6] }, "{slots}");
     }
 }
 

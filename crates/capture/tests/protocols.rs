@@ -978,6 +978,23 @@ fn overtaken_frames_at_the_start_are_reordered() {
     }
 }
 
+/// A clock that counts seconds shows no order of frames, but their numbers do as long as they do not start again within a step.
+#[test]
+fn losses_with_stamps_of_a_second_are_counted_by_numbers() {
+    let lost = |n: &u64| [100, 101, 4_000, 6_001].contains(n);
+    for (name, _, frame) in protocols() {
+        let coarse =
+            |n: u64| Seen { at_ns: BEGIN_NS + n * 2_000_000 / 1_000_000_000 * 1_000_000_000, ..seen(n, frame(n)) };
+        let frames: Vec<Seen> = (0..8_000).filter(|n| !lost(n)).map(coarse).collect();
+        let capture = analysed(1, &frames, &OPTIONS).capture;
+        let counts = [capture.lost, capture.losses, capture.longest_loss];
+        let is_known = !name.starts_with("EtherCAT");
+        assert_eq!(counts, if is_known { [4, 3, 2].map(Some) } else { [None; 3] }, "{name}");
+        assert!(capture.restarts.is_none_or(|restarts| restarts == 0), "{name}");
+        assert!((capture.period.fitted_ns / 2e6 - 1.0).abs() < 0.02, "{name}: {}", capture.period.fitted_ns);
+    }
+}
+
 /// A merging unit that is synchronised again sets its counter: no sample is missing in time.
 #[test]
 fn a_jump_of_the_samples_is_a_restart_and_no_loss() {
