@@ -171,7 +171,11 @@ impl Parts {
     /// few numbers of frames fit both the numbers and the time.
     fn lost_in_silence(&mut self, slots: f64, ahead: u8) -> Option<u64> {
         let is_counted = self.is_even && self.interval_error * slots * self.mean <= ERROR_MAX * VALUES;
-        if !is_counted || self.fewest < self.most {
+        if !is_counted {
+            self.lost_unknown = true;
+            return Some(nearest(f64::from(ahead) / self.mean).unsigned_abs());
+        }
+        if self.fewest < self.most {
             self.lost_unknown = true;
             return Some(nearest(slots).unsigned_abs());
         }

@@ -11,7 +11,7 @@
 mod support;
 
 use capture::analyse;
-use record::{Capture, PeriodSource};
+use record::{Capture, PeriodSource, StepKind};
 use support::{LITTLE, OPTIONS, Seen, Talker, pcap, scatter};
 
 const PERIOD_NS: i64 = 1_000_000;
@@ -121,6 +121,14 @@ fn a_silence_of_a_master_is_a_pause_or_unknown() {
     assert_eq!(silent(|_| 3, 400_300_000), Some(0), "the numbers continue");
     assert_eq!(silent(|n| 2 + n % 2, 400_300_000), None);
     assert_eq!(silent(|n| 2 + n % 2, 20_300_000), Some(0), "too short for all numbers");
+    // After hours, the slots are not known, either.
+    for datagrams in [|_| 1, |_| 3, |n| 2 + n % 2] as [fn(u64) -> u64; 3] {
+        let mut all = of_master(6_000, datagrams);
+        all.iter_mut().skip(3_000).for_each(|seen| seen.at_ns += 3 * 3_600_000_370_000);
+        let found = analysed(&all);
+        let steps: Vec<_> = found.steps.iter().map(|step| (step.kind, step.frame)).collect();
+        assert_eq!((found.lost, &steps[..]), (None, &[(StepKind::Silence, 3_001)][..]));
+    }
 }
 
 /// Frames of events, such as those of a CAN bus, can have the priority of a class. They have no period.
