@@ -239,6 +239,7 @@ pub(crate) struct Numbers {
     /// True if frames are sent one by one, so that the time shows how many passed.
     is_even: bool,
     newest: Option<Newest>,
+    pace: Pace,
     /// The frames from each frame to the next one.
     stride: InARow,
     /// The difference of numbers that is less than a step.
@@ -324,6 +325,30 @@ impl InARow {
     }
 }
 
+/// The mean interval of the last frames, which is another one than before if the talker changed its period.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Pace {
+    /// The first one of the present frames.
+    seq: u64,
+    at_ns: i64,
+    /// The interval of those before, ns.
+    interval_ns: Option<f64>,
+}
+
+impl Pace {
+    /// Frames that show the interval.
+    const FRAMES: u64 = 8;
+
+    #[inline]
+    fn add(&mut self, seq: u64, at_ns: i64) {
+        let frames = seq.saturating_sub(self.seq);
+        if frames >= Self::FRAMES {
+            let interval_ns = at_ns.saturating_sub(self.at_ns) as f64 / frames as f64;
+            *self = Self { seq, at_ns, interval_ns: Some(interval_ns) };
+        }
+    }
+}
+
 impl Numbers {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
     fn learn(frames: &[(Contained, i64)]) -> Option<Self> {
@@ -398,6 +423,7 @@ impl Numbers {
             burst_begins: None,
             is_even: is_even(&intervals_ns, interval_ns),
             newest: None,
+            pace: Pace::default(),
             stride: InARow::default(),
             part: InARow::default(),
             other_step: None,
@@ -416,6 +442,7 @@ impl Numbers {
             let crept_ns = newest.base_ns + CREEP * self.interval_ns * (seq - newest.seq) as f64;
             let base_ns = if self.pauses(newest, seq, at_ns) { phase_ns } else { phase_ns.min(crept_ns) };
             self.newest = Some(Newest { value: count.value.into(), seq, at_ns, media: count.media, base_ns });
+            self.pace.add(seq, at_ns);
             match count.media {
                 None if count.step.is_none() => self.follow_stride(seq - newest.seq, at_ns),
                 Some(media) if self.ticks.is_none() => self.follow_bursts(media.timestamp, seq),
@@ -458,6 +485,7 @@ impl Numbers {
         let base_ns = self.phase_ns(FIRST, at_ns);
         self.newest = Some(Newest { value: count.value.into(), seq: FIRST, at_ns, media: count.media, base_ns });
         self.burst_begins = None;
+        self.pace = Pace { seq: FIRST, at_ns, interval_ns: None };
         FIRST
     }
 
@@ -551,7 +579,10 @@ impl Numbers {
             (Some(0), _) => Some(0),
             (Some(ahead), _) if self.jumps(newest, ahead, at_ns) => None,
             // The frame can be late, too.
-            (Some(ahead), _) if self.off_time(newest, ahead, at_ns).any(|slots| slots >= -self.tolerance(ahead)) => {
+            (Some(ahead), _)
+                if self.off_time(newest, ahead, at_ns).any(|slots| slots >= -self.tolerance(ahead))
+                    || self.is_time_by_pace(newest, ahead, at_ns, self.tolerance(ahead)) =>
+            {
                 match self.is_doubtful(newest, ahead, around, at_ns) {
                     false => Some(ahead.cast_signed()),
                     // The time of the media is that of another run, too.
@@ -575,7 +606,15 @@ impl Numbers {
         const EARLY: f64 = 0.5;
         let counts_samples = self.in_field.is_none() && self.values.is_some() && self.is_even;
         let is_later = (2..=CONTINUES_MAX).contains(&ahead) && at_ns >= newest.at_ns;
+        let is_later = is_later && !self.is_time_by_pace(newest, ahead, at_ns, EARLY);
         counts_samples && is_later && self.slots_since(newest, at_ns) < ahead as f64 - EARLY - self.coarse
+    }
+
+    /// True if the time for so many frames passed before this one, except for so many, by the interval of the last frames.
+    fn is_time_by_pace(&self, newest: Newest, ahead: u64, at_ns: i64, apart: f64) -> bool {
+        let pace_ns = self.pace.interval_ns.filter(|&ns| ns > 0.0);
+        let passed = at_ns.saturating_sub(newest.at_ns) as f64;
+        pace_ns.is_some_and(|ns| (passed / ns - ahead as f64).abs() <= apart)
     }
 
     /// True if the numbers show a long loss before this frame, but another time passed than that of the lost frames, and the
@@ -594,6 +633,7 @@ impl Numbers {
             return false;
         }
         let agrees = by_media.is_some_and(|frames| is_time_of(frames) || (frames - ahead as f64).abs() < 1.0);
+        let agrees = agrees || self.is_time_by_pace(newest, ahead, at_ns, apart_max);
         !agrees && self.off_time(newest, ahead, at_ns).all(|slots| slots.abs() > apart_max)
     }
 

@@ -17,6 +17,8 @@ const NEAR_SLOT: std::ops::Range<f64> = -0.125..0.375;
 const SLOTS_MISSING: f64 = 16.0;
 /// Stamps with steps of so many periods are coarse. Those of a regular stream can be multiples of one period, too.
 const COARSE: f64 = 2.0;
+/// A talker that sends frames after this part of the period has another one, or a burst after a stall.
+const QUICK: f64 = 7.0 / 8.0;
 /// Limit of a number of slots, so that sums of few numbers do not overflow.
 const SLOTS_MAX: f64 = 1e15;
 
@@ -39,6 +41,10 @@ pub(crate) struct Schedule {
     frames: u32,
     smallest_ns: f64,
     largest_ns: f64,
+    /// The base that followed from the last frame of the block before, ns.
+    before_ns: f64,
+    /// The mean interval of the frames of the block before, ns.
+    pace_ns: f64,
 }
 
 /// The slots by which a stamp can be earlier than its frame because the clock is so coarse that several frames have one stamp.
@@ -62,6 +68,8 @@ impl Schedule {
             frames: 0,
             smallest_ns: f64::INFINITY,
             largest_ns: f64::NEG_INFINITY,
+            before_ns: f64::NAN,
+            pace_ns: period_ns,
         }
     }
 
@@ -105,6 +113,7 @@ impl Schedule {
         let moved_ns = index * (self.period_ns - period_ns);
         self.base_ns = self.base_ns.map(|base_ns| base_ns + moved_ns);
         self.newest_base_ns += moved_ns;
+        self.before_ns += moved_ns;
         self.period_ns = period_ns;
         (self.frames, self.smallest_ns, self.largest_ns) = (0, f64::INFINITY, f64::NEG_INFINITY);
     }
@@ -122,6 +131,9 @@ impl Schedule {
         if steady || self.base_ns > Some(self.smallest_ns) {
             self.base_ns = Some(self.smallest_ns);
         }
+        let pace_ns = self.period_ns + (self.newest_base_ns - self.before_ns) / f64::from(BLOCK);
+        self.pace_ns = if pace_ns > 0.0 { pace_ns } else { self.period_ns };
+        self.before_ns = self.newest_base_ns;
         (self.frames, self.smallest_ns, self.largest_ns) = (0, f64::INFINITY, f64::NEG_INFINITY);
     }
 
@@ -136,6 +148,19 @@ impl Schedule {
     #[inline]
     pub(crate) fn slots_after_newest(&self, index: i64, at_ns: i64) -> i64 {
         self.slots(self.late_after_newest_ns(index, at_ns))
+    }
+
+    /// The same if a slot takes this time.
+    pub(crate) fn slots_after_newest_of(&self, index: i64, at_ns: i64, slot_ns: f64) -> f64 {
+        (self.late_after_newest_ns(index, at_ns) + self.period_ns) / slot_ns - 1.0
+    }
+
+    /// True if a frame at `at_ns` was captured in the slot after the newest one, or before, also if the talker sends frames more
+    /// quickly than before.
+    pub(crate) fn is_soon(&self, index: i64, at_ns: i64) -> bool {
+        let is_quick = self.pace_ns < QUICK * self.period_ns;
+        self.slots_after_newest(index, at_ns) <= 0
+            && !(is_quick && self.slots_after_newest_of(index, at_ns, self.pace_ns) > 0.5)
     }
 
     /// True if a frame at `at_ns` is less than so many slots behind its own, which follows from the newest frame.

@@ -12,6 +12,7 @@ use frames::{Content, Count};
 
 use crate::again::Again;
 use crate::convert::floor;
+use crate::fit::quantile;
 use crate::schedule::Schedule;
 
 /// Frames this far behind the newest one can still be classified. Each 8-bit number occurs once within it.
@@ -36,6 +37,9 @@ const SILENCE_MAX: i64 = 16_000;
 const SILENCE_ERROR_MAX: f64 = WINDOW as f64 / 32.0;
 /// Most slots between a frame's time and its number, both from the frame before, if they agree.
 pub(crate) const APART_MAX: i64 = 2;
+/// The time of lost frames by the pace of the frames after them is exact within so many frames, and this part of them.
+const PACE_APART: f64 = 0.5;
+const PACE_ERROR: f64 = 1.0 / 16.0;
 /// A talker that restarts usually begins with 0. The first number that arrives is below this.
 const BEGINS_BELOW: u8 = 32;
 
@@ -493,7 +497,7 @@ impl Sequence {
         }
         // A frame that was missing, or a duplicate, because the slot of the next frame has not come.
         let behind = self.behind(ahead);
-        let is_missing = ahead > 0 && !self.is_seen(behind) && after_newest <= 0;
+        let is_missing = ahead > 0 && !self.is_seen(behind) && self.schedule.is_soon(self.index(self.next), held.at_ns);
         let is_duplicate =
             ahead >= WINDOW / 2 && after_newest < -self.schedule.uneven || ahead > 0 && self.is_in_file_again(held);
         (is_missing || is_duplicate).then_some(behind)
@@ -537,6 +541,8 @@ impl Sequence {
             Some(self.next.saturating_add(ahead))
         } else if continued || are_last_copies {
             Some(self.behind(ahead))
+        } else if self.is_lost_by_pace(first, &rest) {
+            Some(self.next.saturating_add(ahead))
         } else {
             None
         };
@@ -664,6 +670,19 @@ impl Sequence {
                 fits(Self::room_after_newest).or_else(in_slots)
             })
             .flatten()
+    }
+
+    /// True if exactly the time for the frames that the number of `first` is ahead has passed, if the talker has changed its period
+    /// to that of the frames `rest`.
+    fn is_lost_by_pace(&self, first: Held, rest: &[Held]) -> bool {
+        let follows = |(before, next): (&Held, &Held)| {
+            (next.low == before.low.wrapping_add(1)).then(|| next.at_ns.saturating_sub(before.at_ns) as f64)
+        };
+        let mut intervals: Vec<f64> = std::iter::once(&first).chain(rest).zip(rest).filter_map(follows).collect();
+        let (ahead, enough) = (self.ahead(first) as f64, intervals.len() >= LOOKAHEAD / 2);
+        let pace_ns = quantile(&mut intervals, 0.5).filter(|&ns| ns > 0.0 && enough);
+        let passed = |ns| self.schedule.slots_after_newest_of(self.index(self.next), first.at_ns, ns);
+        pace_ns.is_some_and(|ns| (passed(ns) - ahead).abs() <= PACE_APART + PACE_ERROR * ahead)
     }
 
     /// False if the numbers started again since the newest frame, but less time has passed than that of all numbers. A pause

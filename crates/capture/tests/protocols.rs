@@ -658,6 +658,32 @@ fn a_change_of_the_period_is_found() {
     }
 }
 
+/// Lost frames are counted by the period that the talker has where they are lost.
+#[test]
+fn losses_after_a_change_of_the_period_are_no_restart() {
+    let avtp: Protocol = ("AVTP", CapturedKind::Avtp, |n| {
+        let mut talker = support::Talker::plain(1);
+        talker.seen(n, 0).bytes
+    });
+    for (name, _, frame) in protocols().into_iter().chain([avtp]) {
+        for percent in [30, 50, 60, 75, 80, 90, 110, 120, 150, 200] {
+            for length in [1, 2, 3, 7, 15, 30] {
+                let at_ns = |n: u64| (n.min(4_000) * 100 + n.saturating_sub(4_000) * percent) * PERIOD_NS / 100;
+                // Two of these are 255 frames apart, and two others 256.
+                let begins = [100, 4_060, 4_500, 4_755, 5_300, 5_556, 6_500];
+                let is_kept = |n: &u64| !begins.iter().any(|from| (*from..from + length).contains(n));
+                let seen =
+                    |n: u64| Seen { at_ns: BEGIN_NS + at_ns(n) + scatter(n).cast_unsigned(), ..seen(n, frame(n)) };
+                let frames: Vec<Seen> = (0..8_000).filter(is_kept).map(seen).collect();
+                let Capture { lost, losses, duplicates, reordered, restarts, .. } =
+                    analysed(1, &frames, &OPTIONS).capture;
+                let expected = [7 * length, 7, 0, 0, 0].map(Some);
+                assert_eq!([lost, losses, duplicates, reordered, restarts], expected, "{name} {percent} {length}");
+            }
+        }
+    }
+}
+
 /// A stream of 1 ms whose talker pauses for `pause_ms` after 20,000 frames, and then sends so many frames each `after_us`.
 fn resumed(pause_ms: u64, frames: u64, after_us: u64, numbered: bool) -> Capture {
     let frame = |n: u64| {
