@@ -29,6 +29,10 @@ pub(crate) const RESTARTED: usize = LOOKAHEAD;
 const FOLLOWING_MAX: i64 = 32;
 /// An 8-bit number up to this far ahead may belong to a frame that overtook others.
 const OVERTAKES: u64 = 32;
+/// A frame that overtakes so many others does not come again within the frames that decide.
+const FEW_OVERTAKEN: u64 = LOOKAHEAD as u64 / 2;
+/// Frames overtake each other if more than one of so many is behind the one before it.
+const DISORDERED: usize = 8;
 /// Up to this many slots of silence, a continued 8-bit number means that no frame was lost.
 const SILENCE: f64 = 128.0;
 /// After this many slots, a number that continues shows a pause, and one that does not shows a restart.
@@ -495,9 +499,10 @@ impl Sequence {
         if self.may_be_set_back(held) {
             return None;
         }
-        // A frame that was missing, or a duplicate, because the slot of the next frame has not come.
+        // A frame that was missing, and not one that overtook few others, or a duplicate, because the slot of the next frame has not come.
         let behind = self.behind(ahead);
-        let is_missing = ahead > 0 && !self.is_seen(behind) && self.schedule.is_soon(self.index(self.next), held.at_ns);
+        let is_missing =
+            ahead > FEW_OVERTAKEN && !self.is_seen(behind) && self.schedule.is_soon(self.index(self.next), held.at_ns);
         let is_duplicate =
             ahead >= WINDOW / 2 && after_newest < -self.schedule.uneven || ahead > 0 && self.is_in_file_again(held);
         (is_missing || is_duplicate).then_some(behind)
@@ -521,7 +526,14 @@ impl Sequence {
         let last = rest.last().copied().unwrap_or(first);
         let by_time = self.lost_by_time(first, last).filter(|_| !overtaken);
         let lost = ahead.cast_signed();
-        let is_close = ahead <= OVERTAKES && (lost <= room || lost == room + 1 && overtaken);
+        // If all frames before it still come, or many of the others overtook each other, its time does not show how many are lost.
+        let comes = |n: u64| rest.iter().any(|other| self.ahead(*other) == n);
+        let overtakes_all = ahead <= FEW_OVERTAKEN && (0..ahead).all(comes);
+        let back = rest.windows(2).filter(|pair| !follows(pair[0], pair[1])).count();
+        let is_disordered = !comes(ahead) && (overtakes_all || back * DISORDERED > rest.len());
+        let is_close = ahead <= OVERTAKES && (lost <= room || lost == room + 1 && overtaken || is_disordered);
+        // A talker that restarts with a number a little behind goes on to the newest numbers.
+        let is_late = self.is_just_missing(first) && !rest.iter().any(|other| self.is_newest_again(*other));
         let at_set = self.lost_at_set(first, &rest);
         if are_last_copies && rest.len() + 1 == LOOKAHEAD && at_set.is_none() && by_time.is_none() {
             let all = std::iter::once(first).chain(rest).chain(later);
@@ -539,7 +551,7 @@ impl Sequence {
             Some(self.next.saturating_add(lost))
         } else if ahead == 0 || is_close && room <= SILENCE_MAX {
             Some(self.next.saturating_add(ahead))
-        } else if continued || are_last_copies {
+        } else if continued || are_last_copies || is_late {
             Some(self.behind(ahead))
         } else if self.is_lost_by_pace(first, &rest) {
             Some(self.next.saturating_add(ahead))
@@ -580,7 +592,18 @@ impl Sequence {
         if self.held.len() >= LOOKAHEAD {
             return self.held_again;
         }
-        self.held.iter().all(|&held| self.is_copy(held) && WINDOW - self.ahead(held) <= OVERTAKES)
+        self.held.iter().all(|&held| self.is_newest_again(held))
+    }
+
+    /// True if the frame with this number is missing, and others just after it came.
+    fn is_just_missing(&self, held: Held) -> bool {
+        let ahead = self.ahead(held);
+        WINDOW - ahead <= OVERTAKES && !self.is_seen(self.behind(ahead))
+    }
+
+    /// True if this frame has one of the newest numbers, which came before.
+    fn is_newest_again(&self, held: Held) -> bool {
+        self.is_copy(held) && WINDOW - self.ahead(held) <= OVERTAKES
     }
 
     /// True if a frame with this number is among the newest ones.
@@ -813,7 +836,7 @@ impl Sequence {
     /// before.
     #[inline]
     fn may_be_overtaken(&self, number: u64) -> bool {
-        number < self.first && self.first - number <= OVERTAKES
+        number < self.first && self.first - number <= OVERTAKES && self.next - number <= 2 * OVERTAKES
     }
 
     #[inline]

@@ -410,6 +410,33 @@ fn losses_with_coarse_stamps_are_right_or_not_known() {
     }
 }
 
+/// A network delays each frame by up to several periods, and frames overtake each other, also at the start and at the end.
+#[test]
+fn overtaken_frames_of_avtp_are_no_losses() {
+    for (seed, spread) in (0..12).flat_map(|seed| [1, 2, 4, 6].map(|spread| (seed, spread))) {
+        let lost = [3_000, 5_000, 5_001];
+        // The sum of three has few large delays.
+        let part = |n: u64, of: u64| scatter(n * 3 + of + seed * 100_000) * spread * PERIOD_NS / 402;
+        let mut talker = Talker::plain(1);
+        let kept = (0..8_000u64).filter(|n| !lost.contains(n));
+        let sent = |n: u64| n.cast_signed() * PERIOD_NS + (0..3).map(|of| part(n, of)).sum::<i64>();
+        let mut frames: Vec<(u64, Seen)> = kept.map(|n| (n, talker.seen(n, sent(n)))).collect();
+        frames.sort_by_key(|(_, seen)| seen.at_ns);
+        let mut newest = 0;
+        let is_behind = |n: &u64| {
+            newest = newest.max(*n);
+            newest > *n
+        };
+        let behind = frames.iter().map(|(n, _)| *n).filter(is_behind).count() as u64;
+        let capture = avtp(&frames.into_iter().map(|(_, seen)| seen).collect::<Vec<_>>()).capture;
+        let Capture { lost, losses, duplicates, reordered, restarts, too_late, .. } = capture;
+        let expected = [3, 2, 0, behind, 0, 0].map(Some);
+        assert_eq!([lost, losses, duplicates, reordered, restarts, too_late], expected, "{seed} {spread}");
+        let latest_ns = capture.worst_late.first().map_or(0, |one| one.ns);
+        assert!(latest_ns < 2 * spread * PERIOD_NS, "{seed} {spread}: {latest_ns}");
+    }
+}
+
 #[test]
 fn a_given_period_must_be_that_of_the_stream() {
     let frames = datagrams((0..5_000u64).map(|n| n as i64 * 150_000 + scatter(n)));
