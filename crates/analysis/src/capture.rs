@@ -830,9 +830,8 @@ mod presentation_tests {
             loss_bursts: lost,
             ..ReceivedStream::default()
         };
-        let of = |frames, lost, not_told| {
-            let mut listener =
-                Listener { not_told, streams: vec![stream("1", 9), stream("2", lost)], ..Listener::default() };
+        let judged = |frames, not_told, other: ReceivedStream| {
+            let mut listener = Listener { not_told, streams: vec![stream("1", 9), other], ..Listener::default() };
             "1".clone_into(&mut listener.identity.stream_id);
             let mut record = record_of(frames, 900, |_| ());
             let kind = SeriesKind::Stream(Stream::Listener(Box::new(listener)));
@@ -840,9 +839,23 @@ mod presentation_tests {
             let verdict = crate::judge(&record, &find_profile("avb-class-a").unwrap());
             (verdict.outcome, verdict.reason)
         };
+        let of = |frames, lost, not_told| judged(frames, not_told, stream("2", lost));
         let text = "the listener lost 600 frames of another stream: a missing frame counts as later than any limit";
         assert_eq!(of(1_200, 600, 0), (Outcome::Fail, text.to_owned()));
         assert_eq!(of(ENOUGH, 0, 0).0, Outcome::Pass, "the capture shows the losses of the followed stream");
         assert_eq!(of(ENOUGH, 600, 600).0, Outcome::Pass, "read, but not counted");
+        let silent = |change: &dyn Fn(&mut ReceivedStream)| {
+            let mut other = stream("0200000000010007", 0);
+            change(&mut other);
+            judged(ENOUGH, 0, other)
+        };
+        let text = |silence: &str| {
+            let reason = format!("the stream 02:00:00:00:00:01:0007 {silence}; restore the traffic, and run it again");
+            (Outcome::Inconclusive, reason)
+        };
+        assert_eq!(silent(&|other| other.ended_before_ns = 9_000_000_000), text("ended 9.0 s before the run did"));
+        assert_eq!(silent(&|other| other.began_after_ns = 2_100_000_000), text("began 2.1 s after the run did"));
+        assert_eq!(silent(&|other| other.paused_ns = 3_000_000_000), text("had no frame for 3.0 s"));
+        assert_eq!(silent(&|other| other.restarts = 2), text("restarted 2 times"));
     }
 }

@@ -52,7 +52,7 @@ impl Obstacles {
             Some(load @ Obstacle::Load { spec, host: None }) => {
                 Some(format!("{load}: repeat with `{}`", command(spec)))
             }
-            Some(gone @ Obstacle::EndedEarly { gone: Some(_), .. }) => {
+            Some(gone @ (Obstacle::EndedEarly { gone: Some(_), .. } | Obstacle::Stream { .. })) => {
                 Some(format!("{gone}; restore the traffic, and run it again"))
             }
             Some(Obstacle::EndedEarly { phase, gone: None }) => Some(ended_early(record, phase)),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{INCONSISTENT, LoadProof, Phase, Reason, Record, SERIES_ENDS, Series, SeriesKind, State};
+use crate::{
+    INCONSISTENT, Listener, LoadProof, Phase, Reason, Record, SERIES_ENDS, Series, SeriesKind, State, stream_name,
+};
 
 /// Kind of the caveat about traffic that ended for good before its run did.
 pub const GONE: &str = "gone";
@@ -35,6 +37,13 @@ pub enum Obstacle {
         /// The cause, if the traffic of the run ended for good.
         gone: Option<String>,
     },
+    /// Frames of one of several streams that a listener received can be missing, without a number that shows it.
+    Stream {
+        /// Id of the stream, 16 hexadecimal digits.
+        stream_id: String,
+        /// Its [silence](crate::ReceivedStream::silence).
+        silence: String,
+    },
     /// A thread ended before the run did.
     ThreadEnded {
         /// Place of the thread, and its note about the end.
@@ -56,6 +65,7 @@ impl fmt::Display for Obstacle {
             Self::FarLost { host, why } => write!(f, "the far end on {host} was lost: {why}"),
             Self::EndedEarly { gone: Some(cause), .. } => write!(f, "the traffic of the run ended: {cause}"),
             Self::EndedEarly { phase, gone: None } => write!(f, "the run ended early, in the phase `{phase}`"),
+            Self::Stream { stream_id, silence } => write!(f, "the stream {} {silence}", stream_name(stream_id)),
             Self::ThreadEnded { note } => write!(f, "the run ended early: {note}"),
         }
     }
@@ -90,7 +100,14 @@ impl Record {
         if let Some(spec) = failed.or_else(unproven) {
             return Some(Obstacle::Load { spec: spec.clone(), host: None });
         }
-        self.is_cut_short(phase).then(|| self.ended_early(phase.name.clone()))
+        if self.is_cut_short(phase) {
+            return Some(self.ended_early(phase.name.clone()));
+        }
+        let of_phase = self.series.iter().filter(|series| series.phase == phase.name);
+        let mut streams = of_phase.filter_map(|series| series.kind.listener()).flat_map(Listener::worst_first);
+        streams.find_map(|stream| {
+            Some(Obstacle::Stream { stream_id: stream.stream_id.clone(), silence: stream.silence()? })
+        })
     }
 
     /// True if a load has a proof, or cannot have one yet.

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CapturedMediaChange, ClockRelation, Extra, Histogram, PresentationMargin, Series, Times, count::is_zero};
+use crate::{
+    CapturedMediaChange, ClockRelation, Extra, Histogram, PresentationMargin, Series, Times, count::is_zero, counted,
+};
 
 /// Name of the phase that finds the wake-up offset of a talker before the run.
 pub const CALIBRATION: &str = "offset";
@@ -243,6 +245,51 @@ pub struct ReceivedStream {
     /// Longest interval between two frames as they were read, ns; absent with fewer than two frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_gap_ns: Option<u64>,
+    /// Restarts of its talker: frames that were lost there are not counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u64,
+    /// Time from the first frame of the followed stream to the first one of this stream, ns; 0 if it is at most 2 s, or if the
+    /// talker reports how many frames it sent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub began_after_ns: u64,
+    /// Time from the last frame of this stream to the last one of the followed stream, ns; 0 likewise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ended_before_ns: u64,
+    /// Longest interval between two frames without the time of the lost frames in it, ns; 0 likewise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub paused_ns: u64,
+}
+
+impl ReceivedStream {
+    /// A time without a frame that the numbers of the frames do not explain, as the end of a sentence about the stream. Frames
+    /// can have been lost there. `None` if there is no such time.
+    #[must_use]
+    pub fn silence(&self) -> Option<String> {
+        let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
+        if self.ended_before_ns > 0 {
+            return Some(format!("ended {} before the run did", seconds(self.ended_before_ns)));
+        }
+        if self.began_after_ns > 0 {
+            return Some(format!("began {} after the run did", seconds(self.began_after_ns)));
+        }
+        if self.paused_ns > 0 {
+            return Some(format!("had no frame for {}", seconds(self.paused_ns)));
+        }
+        (self.restarts > 0).then(|| format!("restarted {}", counted(self.restarts, "time")))
+    }
+}
+
+/// The name of a stream for people, from its id of 16 hexadecimal digits: address and number of the talker,
+/// `02:00:00:00:00:01:0000`.
+#[must_use]
+pub fn stream_name(id: &str) -> String {
+    match id.split_at_checked(12) {
+        Some((address, number)) if id.len() == 16 && id.is_ascii() => {
+            let bytes: Vec<&str> = (0..6).map(|byte| &address[2 * byte..2 * byte + 2]).collect();
+            format!("{}:{number}", bytes.join(":"))
+        }
+        _ => id.to_owned(),
+    }
 }
 
 impl Talker {
@@ -272,11 +319,12 @@ impl Talker {
 }
 
 impl Listener {
-    /// The streams of the talker, the worst first: most lost frames, then the longest gap. Empty if there is only one.
+    /// The streams of the talker, the worst first: most lost frames, then those with a [silence](ReceivedStream::silence), then
+    /// the longest gap. Empty if there is only one.
     #[must_use]
     pub fn worst_first(&self) -> Vec<&ReceivedStream> {
         let mut streams: Vec<&ReceivedStream> = self.streams.iter().collect();
-        streams.sort_by_key(|stream| std::cmp::Reverse((stream.lost, stream.max_gap_ns)));
+        streams.sort_by_key(|stream| std::cmp::Reverse((stream.lost, stream.silence().is_some(), stream.max_gap_ns)));
         streams
     }
 }

@@ -3,14 +3,13 @@
 use analysis::{audio::outcome_of_search, cores, format_duration, format_ns, matrix::why_none, on_short_ladder, when};
 use record::{
     Capture, Listener, Noise, Outcome, ReceivedStream, Record, RoundTrip, Series, SeriesKind, Stream, Talker,
-    UseVerdict, counted, grouped,
+    UseVerdict, counted, grouped, stream_name,
 };
 
 use crate::{
     audio,
     blame::{ledger_total_ns, percent, unsigned},
     interrupt, response, sound_loop,
-    stream::stream_name,
     style::Ink,
     words::{Words, reason_sentence, sentence},
 };
@@ -264,8 +263,11 @@ fn of_end(stream: &Stream) -> Option<String> {
     }
 }
 
-/// The losses of the worst of several streams.
+/// The losses of the worst of several streams, or a time without its frames.
 fn worst_stream(listener: &Listener, worst: &ReceivedStream) -> String {
+    if let Some(silence) = worst.silence().filter(|_| worst.lost == 0) {
+        return format!("; the stream {} {silence}", stream_name(&worst.stream_id));
+    }
     if worst.lost == 0 {
         let others = listener.streams.len() - 1;
         return format!("; none lost of the {others} other stream{}", if others == 1 { "" } else { "s" });

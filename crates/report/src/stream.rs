@@ -4,6 +4,7 @@ use analysis::{format_exact, format_ns};
 use record::{
     CapturedMediaChange, ClaimedAddresses, ClockRelation, ClockTie, Histogram, Launch, Listener, Maap, MaapResolution,
     OneWay, ReceivedStream, Record, Series, Stream, StreamIdentity, Talker, TalkerLoad, Times, counted, grouped,
+    stream_name,
 };
 
 use crate::{blame::unsigned, words::capitalized};
@@ -577,18 +578,6 @@ fn in_words(identity: &StreamIdentity, period_ns: u64) -> String {
     let StreamIdentity { format, frame_bytes, .. } = identity;
     let stream_id = stream_name(&identity.stream_id);
     format!("stream {stream_id}, {format}, {tag}, {frame_bytes} bytes every {}", unsigned(period_ns))
-}
-
-/// A stream ID as a capture shows it: address and number of the talker, `02:00:00:00:00:01:0000`. In records it is 16
-/// hexadecimal digits.
-pub(crate) fn stream_name(id: &str) -> String {
-    match id.split_at_checked(12) {
-        Some((address, number)) if id.len() == 16 && id.is_ascii() => {
-            let bytes: Vec<&str> = (0..6).map(|byte| &address[2 * byte..2 * byte + 2]).collect();
-            format!("{}:{number}", bytes.join(":"))
-        }
-        _ => id.to_owned(),
-    }
 }
 
 fn plain(name: &'static str, text: String) -> Figure {

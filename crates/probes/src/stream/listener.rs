@@ -12,7 +12,7 @@ use std::{
 };
 
 use frames::{Class, Parsed, Tci, ethernet::TAG, parse};
-use record::{Granted, Reason, Series, SeriesKind, counted, grouped};
+use record::{Granted, Reason, ReceivedStream, Series, SeriesKind, counted, grouped};
 use rustix::io::Errno;
 use sys::{
     alloc_guard::without_allocation,
@@ -45,7 +45,7 @@ const POLLS_FOR_NS: i64 = 2_000_000;
 /// A polling real-time thread sleeps after each frame for this part of the period.
 const PAUSE_PART: i64 = 10;
 /// A stream that was silent for this long has ended.
-const SILENCE: Duration = Duration::from_secs(2);
+pub(super) const SILENCE: Duration = Duration::from_secs(2);
 /// Number of errors after which receiving is given up.
 const MAX_ERRORS: u64 = 100;
 /// Id of the reason that frames of other streams arrived, but none of a wanted one.
@@ -247,8 +247,11 @@ impl Listener {
     pub fn gone(&self) -> Option<String> {
         let reported = self.settings.talker.as_ref().is_some_and(RemoteTalker::has_ended);
         let silent = self.fresh.0 > 0 && self.fresh.1.elapsed() > SILENCE;
-        if reported || !silent && !self.has_failed() {
+        if reported {
             return None;
+        }
+        if !silent && !self.has_failed() {
+            return self.trackers.iter().find_map(Tracker::ended_sibling).map(|stream| self.ended(&stream));
         }
         let (interface, seconds) = (&self.settings.interface, self.fresh.1.elapsed().as_secs_f64());
         // An error from an earlier time does not explain a silence of the present.
@@ -258,6 +261,16 @@ impl Listener {
             None => "the talker has ended, or the path from it is down".to_owned(),
         };
         Some(format!("no frame arrived on {interface} in the last {seconds:.1} s: {why}"))
+    }
+
+    /// The text about a stream that ended while others of its talker did not.
+    fn ended(&self, stream: &ReceivedStream) -> String {
+        let (name, interface) = (record::stream_name(&stream.stream_id), &self.settings.interface);
+        let seconds = stream.ended_before_ns as f64 / 1e9;
+        format!(
+            "no frame of stream {name} arrived on {interface} in the last {seconds:.1} s, but frames of another stream of its \
+             talker did: the stream has ended, or its path is down"
+        )
     }
 
     /// True if the thread gave up receiving.

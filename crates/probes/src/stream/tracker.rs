@@ -6,7 +6,7 @@ use record::{
     ReceivedStream, StreamIdentity,
 };
 
-use super::{identity, numbers::Numbers, receive::Dropped};
+use super::{identity, listener::SILENCE, numbers::Numbers, receive::Dropped};
 use crate::variation::{Variation, WINDOW_NS};
 
 /// A received frame.
@@ -117,44 +117,82 @@ pub(super) const OTHER_PERIOD: f64 = 1.4;
 #[derive(Debug, Clone)]
 struct Sibling {
     stream_id: u64,
+    first: Option<Arrival>,
     last: Option<Arrival>,
     frames: u64,
     numbers: Numbers,
     max_gap_ns: Option<u64>,
+    /// Restarts of our own talker.
+    restarts: u64,
+    /// The longest interval without the time of the lost frames in it, ns.
+    pause_ns: u64,
 }
 
 impl Sibling {
     fn new(stream_id: u64, whole: bool) -> Self {
-        Self { stream_id, last: None, frames: 0, numbers: Numbers::of(whole), max_gap_ns: None }
+        Self {
+            stream_id,
+            first: None,
+            last: None,
+            frames: 0,
+            numbers: Numbers::of(whole),
+            max_gap_ns: None,
+            restarts: 0,
+            pause_ns: 0,
+        }
     }
 
     fn add(&mut self, now: &Arrival) {
-        self.frames += 1;
         let last = self.last.replace(*now);
-        if let Some(last) = &last {
-            let gap_ns = (now.read_ns - last.read_ns).max(0).cast_unsigned();
-            self.max_gap_ns = self.max_gap_ns.max(Some(gap_ns));
-        }
+        let first = *self.first.get_or_insert(*now);
+        let lost = self.numbers.lost;
         match now.probe {
             Some(probe) => {
                 if is_restart(last.as_ref(), &probe) {
                     self.numbers.restart();
+                    self.restarts += 1;
                 }
                 self.numbers.add(probe.seq);
             }
             None => self.numbers.add_short(now.avtp.sequence, now.arrived_ns()),
         }
+        if let Some(last) = &last {
+            let gap_ns = (now.read_ns - last.read_ns).max(0).cast_unsigned();
+            self.max_gap_ns = self.max_gap_ns.max(Some(gap_ns));
+            let slots = (self.frames + lost).max(2) - 1;
+            let period_ns = elapsed_ns(&first, last) / slots;
+            let lost_ns = period_ns.saturating_mul(self.numbers.lost.saturating_sub(lost));
+            self.pause_ns = self.pause_ns.max(elapsed_ns(last, now).saturating_sub(lost_ns));
+        }
+        self.frames += 1;
     }
 
-    fn to_record(&self) -> ReceivedStream {
+    /// The counts, for a followed stream with this first and last frame. `None` without one, or if the numbers of the frames
+    /// also show losses at both ends.
+    fn to_record(&self, followed: Option<[&Arrival; 2]>) -> ReceivedStream {
+        let silences_ns = followed.zip(self.first.zip(self.last)).map(|([first, last], (own_first, own_last))| {
+            [elapsed_ns(first, &own_first), elapsed_ns(&own_last, last), self.pause_ns]
+        });
+        let silence_ns = u64::try_from(SILENCE.as_nanos()).unwrap_or(u64::MAX);
+        let long_ns = silences_ns.unwrap_or_default().map(|ns| if ns > silence_ns { ns } else { 0 });
+        let [began_after_ns, ended_before_ns, paused_ns] = long_ns;
         ReceivedStream {
             stream_id: identity::stream_id(self.stream_id),
             destination: self.last.map(|last| identity::mac(last.destination)).unwrap_or_default(),
             frames: self.frames,
             max_gap_ns: self.max_gap_ns,
+            restarts: self.restarts + self.numbers.restarts,
+            began_after_ns,
+            ended_before_ns,
+            paused_ns,
             ..counts_of(&self.numbers)
         }
     }
+}
+
+/// Time from the arrival of a frame to that of a later one, ns; 0 if it was not later.
+fn elapsed_ns(from: &Arrival, to: &Arrival) -> u64 {
+    to.arrived_ns().saturating_sub(from.arrived_ns()).max(0).cast_unsigned()
 }
 
 /// The counts by the numbers of frames.
@@ -405,6 +443,17 @@ impl Tracker {
         }
     }
 
+    /// The first and the last frame of the followed stream; `None` if the numbers of the frames also show losses at both ends.
+    fn span(&self) -> Option<[&Arrival; 2]> {
+        self.first.as_ref().zip(self.last.as_ref()).filter(|_| !self.expected.whole).map(<[_; 2]>::from)
+    }
+
+    /// The other stream of the same talker that ended first, if it ended before the followed one: its counts.
+    pub fn ended_sibling(&self) -> Option<ReceivedStream> {
+        let siblings = self.siblings.iter().map(|sibling| sibling.to_record(self.span()));
+        siblings.filter(|sibling| sibling.ended_before_ns > 0).max_by_key(|sibling| sibling.ended_before_ns)
+    }
+
     /// Frames of all streams of the talker so far.
     pub fn frames_of_all(&self) -> u64 {
         self.listener.frames + self.siblings.iter().map(|sibling| sibling.frames).sum::<u64>()
@@ -531,9 +580,10 @@ impl Tracker {
             destination: self.first.map(|first| identity::mac(first.destination)).unwrap_or_default(),
             frames: self.listener.frames,
             max_gap_ns: self.listener.max_gap_ns,
+            restarts: self.restarts(),
             ..counts_of(&self.numbers)
         };
-        let mut siblings: Vec<_> = self.siblings.iter().map(Sibling::to_record).collect();
+        let mut siblings: Vec<_> = self.siblings.iter().map(|sibling| sibling.to_record(self.span())).collect();
         siblings.sort_by(|a, b| a.stream_id.cmp(&b.stream_id));
         [followed].into_iter().chain(siblings).collect()
     }

@@ -207,6 +207,46 @@ fn counts_each_stream_of_the_talker() {
 }
 
 #[test]
+fn a_stream_of_several_that_is_silent_for_seconds_is_known() {
+    // 8000 frames a second. Stream 1 loses 3 s of frames, which its numbers show.
+    let frame = |unique: u16, seq: u64, run: u32| {
+        let one = arrival(seq);
+        let probe = one.probe.map(|probe| Payload { run, ..probe });
+        Arrival { avtp: Avtp { stream_id: frames::stream_id(SOURCE, unique), ..one.avtp }, probe, ..one }
+    };
+    let silences = |whole: bool, other: &dyn Fn(u64) -> Option<Arrival>| {
+        let mut tracker = Tracker::new(Expected { tie: ClockTie::None, whole, ..expected() });
+        for seq in 0..80_000 {
+            tracker.add(&frame(0, seq, 1));
+            let lossy = (!(8_000..32_000).contains(&seq)).then(|| frame(1, seq, 1));
+            [lossy, other(seq)].into_iter().flatten().for_each(|arrival| tracker.add(&arrival));
+        }
+        let listener = tracker.to_record("eth0", None);
+        let [_, lossy, other] = &listener.streams[..] else { panic!("{:?}", listener.streams) };
+        assert_eq!((lossy.lost, lossy.silence()), (24_000, None));
+        let rounded = |ns: u64| ns / 1_000_000_000;
+        let figures = [other.began_after_ns, other.ended_before_ns, other.paused_ns].map(rounded);
+        (figures, other.restarts, tracker.ended_sibling().is_some())
+    };
+    assert_eq!(silences(false, &|seq| Some(frame(2, seq, 1))), ([0, 0, 0], 0, false));
+    assert_eq!(silences(false, &|seq| (seq < 15_999).then(|| frame(2, seq, 1))), ([0, 8, 0], 0, true));
+    assert_eq!(silences(false, &|seq| (seq > 56_001).then(|| frame(2, seq, 1))), ([7, 0, 0], 0, false));
+    assert_eq!(silences(false, &|seq| (seq > 7_000).then(|| frame(2, seq, 1))), ([0, 0, 0], 0, false), "0.9 s late");
+    let continued = |seq: u64| match seq {
+        0..8_000 => Some(frame(2, seq, 1)),
+        8_000..48_001 => None,
+        _ => {
+            let later = frame(2, seq, 1);
+            Some(Arrival { probe: later.probe.map(|probe| Payload { seq: seq - 40_001, ..probe }), ..later })
+        }
+    };
+    assert_eq!(silences(false, &continued), ([0, 0, 5], 0, false), "the talker paused");
+    let restarted = |seq: u64| (!(8_000..9_000).contains(&seq)).then(|| frame(2, seq, 1 + u32::from(seq > 8_000)));
+    assert_eq!(silences(false, &restarted), ([0, 0, 0], 1, false));
+    assert_eq!(silences(true, &|seq| (seq < 15_999).then(|| frame(2, seq, 1))), ([0, 0, 0], 0, false), "it reports");
+}
+
+#[test]
 fn follows_one_stream() {
     let other = |seq| {
         let arrival = arrival(seq);
