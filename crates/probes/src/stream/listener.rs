@@ -27,7 +27,7 @@ use super::{
     receive::{DropCounter, Dropped, Receive},
     remote::RemoteTalker,
     search::{Found, Search, SeenStream},
-    tracker::{Arrival, Expected, Tracker},
+    tracker::{Arrival, Expected, Source, Tracker},
 };
 use crate::{
     ReceiveWait,
@@ -318,17 +318,13 @@ impl Listener {
     /// The reason if several talkers send this stream at the same time.
     fn mixed(&self, tracker: &Tracker) -> Option<Reason> {
         let sources = tracker.mixed_sources()?;
-        let counts: Vec<String> = sources
-            .iter()
-            .map(|source| format!("{} ({})", identity::mac(source.address), counted(source.frames, "frame")))
-            .collect();
         let stream = tracker.followed().map(identity::stream_name).unwrap_or_default();
         Some(Reason {
             id: "stream.several_talkers".to_owned(),
             text: format!(
                 "{} talkers send stream {stream} at the same time: {}; the figures mix their frames",
-                counts.len(),
-                counts.join(", ")
+                sources.len(),
+                in_words(sources)
             ),
             remedy: "give each talker another stream id (measure stream talk --unique-id), or stop all but one"
                 .to_owned(),
@@ -479,7 +475,12 @@ impl Listener {
             ));
         }
         let restarts = tracker.restarts();
-        if restarts > 0 {
+        if let Some(sources) = tracker.successive_sources() {
+            notes.push(format!(
+                "another talker took over the stream: {}; frames lost where the talker changed are not counted",
+                in_words(sources)
+            ));
+        } else if restarts > 0 {
             notes.push(format!(
                 "the talker restarted {} times; frames lost in between are not counted",
                 grouped(restarts)
@@ -511,6 +512,12 @@ impl Listener {
         }
         notes
     }
+}
+
+/// The address of each talker, and the number of its frames.
+fn in_words(sources: &[Source]) -> String {
+    let each = |source: &Source| format!("{} ({})", identity::mac(source.address), counted(source.frames, "frame"));
+    sources.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
 /// The reason in words why no frame can pass an interface of this namespace now; `None` if there is none, or if the kernel

@@ -130,6 +130,11 @@ impl Numbers {
         }
     }
 
+    /// True if this is the expected 8-bit number.
+    pub fn expects_short(&self, number: u8) -> bool {
+        self.next.is_some_and(|next| low_byte(next) == number)
+    }
+
     /// The number of frames lost before one whose 8-bit number is so far ahead: at least 128, for exactly the time that
     /// passed. `None` if another time did.
     fn lost_by_time(&mut self, ahead: u8, next: u64, at_ns: i64) -> Option<u64> {

@@ -71,7 +71,7 @@ pub struct Tracker {
     pub raw: Histogram,
     /// The largest of these values over time.
     pub maxima: Maxima,
-    /// Restarts of our own talker.
+    /// Restarts by another run of the talker, or by another talker.
     restarts: u64,
     /// The other streams of the same talker, in order of arrival.
     siblings: Vec<Sibling>,
@@ -122,7 +122,7 @@ struct Sibling {
     frames: u64,
     numbers: Numbers,
     max_gap_ns: Option<u64>,
-    /// Restarts of our own talker.
+    /// Restarts by another run of the talker, or by another talker.
     restarts: u64,
     /// The longest interval without the time of the lost frames in it, ns.
     pause_ns: u64,
@@ -146,16 +146,11 @@ impl Sibling {
         let last = self.last.replace(*now);
         let first = *self.first.get_or_insert(*now);
         let lost = self.numbers.lost;
-        match now.probe {
-            Some(probe) => {
-                if is_restart(last.as_ref(), &probe) {
-                    self.numbers.restart();
-                    self.restarts += 1;
-                }
-                self.numbers.add(probe.seq);
-            }
-            None => self.numbers.add_short(now.avtp.sequence, now.arrived_ns()),
+        if is_restart(last.as_ref(), now, &self.numbers) {
+            self.numbers.restart();
+            self.restarts += 1;
         }
+        count_number(&mut self.numbers, now);
         if let Some(last) = &last {
             let gap_ns = (now.read_ns - last.read_ns).max(0).cast_unsigned();
             self.max_gap_ns = self.max_gap_ns.max(Some(gap_ns));
@@ -201,9 +196,24 @@ fn counts_of(numbers: &Numbers) -> ReceivedStream {
     ReceivedStream { lost, loss_bursts, duplicates, reordered, ..ReceivedStream::default() }
 }
 
-/// True if the frame is of another run of the talker than the one before.
-fn is_restart(last: Option<&Arrival>, now: &Payload) -> bool {
-    last.and_then(|last| last.probe).is_some_and(|before| before.run != now.run)
+/// True if the numbers of the stream begin anew with this frame: it is of another run of the talker than the one before, or of
+/// another talker that does not continue these numbers.
+fn is_restart(last: Option<&Arrival>, now: &Arrival, numbers: &Numbers) -> bool {
+    let Some(last) = last else { return false };
+    match (last.probe, now.probe) {
+        (Some(before), Some(now)) => before.run != now.run,
+        (None, None) => last.source != now.source && !numbers.expects_short(now.avtp.sequence),
+        // One of the talkers is ours, and its numbers have 64 bits.
+        (Some(_), None) | (None, Some(_)) => true,
+    }
+}
+
+/// Adds the number of a frame: that of our talker, or else that of AVTP.
+fn count_number(numbers: &mut Numbers, now: &Arrival) {
+    match now.probe {
+        Some(probe) => numbers.add(probe.seq),
+        None => numbers.add_short(now.avtp.sequence, now.arrived_ns()),
+    }
 }
 
 /// The part of a stream id that is the address of its talker.
@@ -317,6 +327,13 @@ impl Tracker {
         (self.returns >= RETURNS_MIN).then_some(&self.sources)
     }
 
+    /// The talkers of the followed stream, if one with another source address took it over from another.
+    pub fn successive_sources(&self) -> Option<&[Source]> {
+        let first = self.sources.first()?;
+        let is_taken_over = self.sources.iter().any(|source| source.address != first.address);
+        (is_taken_over && self.mixed_sources().is_none()).then_some(&self.sources)
+    }
+
     /// Id of the followed stream; `None` if there is none yet.
     pub fn followed(&self) -> Option<u64> {
         self.first.map(|first| first.avtp.stream_id).or(self.expected.stream_id)
@@ -352,18 +369,13 @@ impl Tracker {
     }
 
     fn count_number(&mut self, last: Option<&Arrival>, now: &Arrival) {
-        match now.probe {
-            Some(probe) => {
-                if is_restart(last, &probe) {
-                    self.numbers.restart();
-                    self.media.restart();
-                    self.end();
-                    self.restarts += 1;
-                }
-                self.numbers.add(probe.seq);
-            }
-            None => self.numbers.add_short(now.avtp.sequence, now.arrived_ns()),
+        if is_restart(last, now, &self.numbers) {
+            self.numbers.restart();
+            self.media.restart();
+            self.end();
+            self.restarts += 1;
         }
+        count_number(&mut self.numbers, now);
     }
 
     fn count_header(&mut self, last: Option<&Arrival>, now: &Arrival) {

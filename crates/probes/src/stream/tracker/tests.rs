@@ -322,6 +322,41 @@ fn a_restarted_talker_loses_no_frames() {
 }
 
 #[test]
+fn another_talker_that_takes_over_a_stream_loses_no_frames() {
+    // The second talker has another number, and is ours or not, as the first one.
+    for (ours, ours_then, number) in
+        [(false, false, 33), (false, false, 200), (false, false, 100), (true, false, 33), (false, true, 7)]
+    {
+        let by = |seq: u64| {
+            let is_second = seq >= 500;
+            let one = arrival(seq);
+            let is_ours = if is_second { ours_then } else { ours };
+            let probe = one.probe.filter(|_| is_ours).map(|probe| Payload { run: 1 + u32::from(is_second), ..probe });
+            let sequence = one.avtp.sequence.wrapping_add(if is_second { number } else { 0 });
+            let source = [2, 0, 0, 0, 0, 1 + u8::from(is_second)];
+            Arrival { source, probe, avtp: Avtp { sequence, ..one.avtp }, ..one }
+        };
+        let listens = Expected { tie: ClockTie::None, whole: false, ..expected() };
+        let mut tracker = Tracker::new(listens);
+        (0..1_000).for_each(|seq| tracker.add(&by(seq)));
+        let result = tracker.to_record("eth0", None);
+        let counts = (result.frames, result.lost, result.strays, result.duplicates, tracker.restarts());
+        assert_eq!(counts, (1_000, 0, 0, 0, 1), "{ours} {ours_then} {number}");
+        let sources = tracker.successive_sources().unwrap();
+        assert_eq!(sources.iter().map(|source| source.frames).collect::<Vec<_>>(), [500, 500]);
+        // The same as another stream of the talker.
+        let mut tracker = Tracker::new(Expected { stream_id: Some(frames::stream_id(SOURCE, 9)), ..listens });
+        (0..1_000).for_each(|seq| tracker.add(&by(seq)));
+        let Sibling { restarts, numbers, .. } = &tracker.siblings[0];
+        assert_eq!((*restarts, numbers.lost, numbers.strays), (1, 0, 0), "{ours} {ours_then} {number}");
+    }
+    let continues = |seq| Arrival { source: [2, 0, 0, 0, 0, 1 + u8::from(seq >= 500)], probe: None, ..arrival(seq) };
+    let mut tracker = Tracker::new(Expected { whole: false, ..expected() });
+    (0..1_000).for_each(|seq| tracker.add(&continues(seq)));
+    assert_eq!((tracker.restarts(), tracker.numbers.lost), (0, 0), "it continues the numbers");
+}
+
+#[test]
 fn attributes_losses_to_drops_on_this_machine() {
     let mut tracker = Tracker::new(expected());
     [0, 1, 6].into_iter().for_each(|seq| tracker.add(&arrival(seq)));
