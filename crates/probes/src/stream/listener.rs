@@ -12,7 +12,7 @@ use std::{
 };
 
 use frames::{Class, Parsed, Tci, ethernet::TAG, parse};
-use record::{Granted, Reason, ReceivedStream, Series, SeriesKind, counted, grouped};
+use record::{Granted, Reason, Series, SeriesKind, counted, grouped};
 use rustix::io::Errno;
 use sys::{
     alloc_guard::without_allocation,
@@ -250,10 +250,15 @@ impl Listener {
         if reported {
             return None;
         }
+        let ended_sibling = || self.trackers.iter().find_map(Tracker::ended_sibling);
         if !silent && !self.has_failed() {
-            return self.trackers.iter().find_map(Tracker::ended_sibling).map(|stream| self.ended(&stream));
+            let stream = ended_sibling()?;
+            return Some(self.ended_alone(&stream.stream_id, stream.ended_before_ns as f64 / 1e9));
         }
         let (interface, seconds) = (&self.settings.interface, self.fresh.1.elapsed().as_secs_f64());
+        if let Some(stream_id) = self.trackers.iter().find_map(|tracker| tracker.outlived(SILENCE / 2)) {
+            return Some(self.ended_alone(&identity::stream_id(stream_id), seconds));
+        }
         // An error from an earlier time does not explain a silence of the present.
         let why = match link_problem(interface) {
             Some(problem) => problem,
@@ -264,9 +269,8 @@ impl Listener {
     }
 
     /// The text about a stream that ended while others of its talker did not.
-    fn ended(&self, stream: &ReceivedStream) -> String {
-        let (name, interface) = (record::stream_name(&stream.stream_id), &self.settings.interface);
-        let seconds = stream.ended_before_ns as f64 / 1e9;
+    fn ended_alone(&self, stream_id: &str, seconds: f64) -> String {
+        let (name, interface) = (record::stream_name(stream_id), &self.settings.interface);
         format!(
             "no frame of stream {name} arrived on {interface} in the last {seconds:.1} s, but frames of another stream of its \
              talker did: the stream has ended, or its path is down"

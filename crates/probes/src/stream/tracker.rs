@@ -1,5 +1,7 @@
 //! Counting of received frames in order of arrival, without a socket.
 
+use std::time::Duration;
+
 use frames::{Avtp, CRF, Format, Mac, Payload, Tci, nearest_ns};
 use record::{
     ClockRelation, ClockTie, DelayVariation, Histogram, MarginTally, Maxima, MediaClock, MediaFrame, OneWay,
@@ -464,6 +466,14 @@ impl Tracker {
     pub fn ended_sibling(&self) -> Option<ReceivedStream> {
         let siblings = self.siblings.iter().map(|sibling| sibling.to_record(self.span()));
         siblings.filter(|sibling| sibling.ended_before_ns > 0).max_by_key(|sibling| sibling.ended_before_ns)
+    }
+
+    /// Id of the followed stream, if frames of another one of its talker came more than `by` after its last one.
+    pub fn outlived(&self, by: Duration) -> Option<u64> {
+        let last = self.last?;
+        let lasts = self.siblings.iter().filter_map(|sibling| sibling.last);
+        let longest_ns = lasts.map(|other| elapsed_ns(&last, &other)).max()?;
+        (Duration::from_nanos(longest_ns) > by).then_some(last.avtp.stream_id)
     }
 
     /// Frames of all streams of the talker so far.

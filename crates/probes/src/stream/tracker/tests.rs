@@ -247,6 +247,20 @@ fn a_stream_of_several_that_is_silent_for_seconds_is_known() {
 }
 
 #[test]
+fn a_followed_stream_that_ends_before_others_is_known() {
+    let ends_at = |end: u64| {
+        let mut tracker = Tracker::new(Expected { tie: ClockTie::None, whole: false, ..expected() });
+        for seq in 0..20_000 {
+            let one = arrival(seq);
+            let other = Arrival { avtp: Avtp { stream_id: one.avtp.stream_id + 1, ..one.avtp }, ..one };
+            [(seq < end).then_some(one), Some(other)].into_iter().flatten().for_each(|frame| tracker.add(&frame));
+        }
+        tracker.outlived(Duration::from_secs(1))
+    };
+    assert_eq!([ends_at(20_000), ends_at(13_000), ends_at(11_000)], [None, None, Some(arrival(0).avtp.stream_id)]);
+}
+
+#[test]
 fn follows_one_stream() {
     let other = |seq| {
         let arrival = arrival(seq);
