@@ -88,7 +88,7 @@ pub(crate) fn judge_with_capture(
 
 /// Largest difference of two periods that are the same on two clocks, ppm: several times that of quartz oscillators.
 const SAME_PERIOD_PPM: f64 = 500.0;
-/// The largest error of the fit of a short capture that is allowed in addition, ppm.
+/// The largest error of the fit that is allowed in addition, ppm, also if the error is not known as for a short capture.
 const FIT_ERROR_PPM_MAX: f64 = 500.0;
 
 /// The stream's period on the clock of the capture, ns.
@@ -97,9 +97,21 @@ fn period_ns(capture: &Capture) -> f64 {
     if fitted_ns > 0.0 { fitted_ns } else { nominal_ns as f64 }
 }
 
+/// The possible error of the fitted period, ppm; `None` if it is not known. A period that was estimated from the frames has no
+/// recorded error: it is the scatter of the earliest frames over the length of the capture.
+fn fit_error_ppm(capture: &Capture) -> Option<f64> {
+    let CapturedPeriod { clock_error_ppm, wander_ns, followed_ns, .. } = capture.period;
+    let estimated_ppm = || {
+        let scatter_ns = wander_ns? + followed_ns.unwrap_or(0.0) + capture.resolution_ns as f64;
+        let periods = capture.frames.saturating_add(absent(capture)) / capture.frames_per_period.max(1);
+        Some(scatter_ns / (periods.max(1) as f64 * period_ns(capture)) * 1e6)
+    };
+    clock_error_ppm.or_else(estimated_ppm)
+}
+
 /// True if the stream's period is that of the use, but for the error of two clocks and of the fit.
 fn has_period_of_use(capture: &Capture, profile: &Profile) -> bool {
-    let fit_error_ppm = capture.period.clock_error_ppm.unwrap_or(FIT_ERROR_PPM_MAX).clamp(0.0, FIT_ERROR_PPM_MAX);
+    let fit_error_ppm = fit_error_ppm(capture).unwrap_or(FIT_ERROR_PPM_MAX).clamp(0.0, FIT_ERROR_PPM_MAX);
     let difference_ppm = (period_ns(capture) / profile.period_ns as f64 - 1.0).abs() * 1e6;
     difference_ppm <= SAME_PERIOD_PPM + fit_error_ppm
 }
@@ -690,6 +702,32 @@ mod tests {
             [1.0, 290.0, 310.0, 9e9].map(outcome).map(|outcome| outcome == Outcome::Pass),
             [false, false, true, true]
         );
+    }
+
+    #[test]
+    fn an_estimated_period_is_only_as_uncertain_as_its_fit() {
+        let outcome = |ppm: f64, wander_ns: Option<f64>| {
+            let estimated = |capture: &mut Capture| {
+                let fitted_ns = 125_000.0 * (1.0 + ppm / 1e6);
+                capture.period =
+                    CapturedPeriod { fitted_ns, wander_ns, nominal_ns: 125_075, ..CapturedPeriod::default() };
+                capture.frames = 160_000;
+            };
+            crate::judge(&record(900, estimated), avb()).outcome
+        };
+        // 20 s, so that 2 ms are 100 ppm.
+        assert_eq!(outcome(490.0, Some(2.0)), Outcome::Pass);
+        assert_eq!([-600.0, -520.0, 520.0, 600.0].map(|ppm| outcome(ppm, Some(2.0))), [Outcome::Inconclusive; 4]);
+        let error = |ppm, wander_ns| {
+            let estimated = |capture: &mut Capture| {
+                capture.period = CapturedPeriod { wander_ns, ..capture.period.clone() };
+                (capture.period.fitted_ns, capture.frames) = (125_000.0 * (1.0 + ppm / 1e6), 160_000);
+            };
+            let record = record(900, estimated);
+            has_period_of_use(record.capture.as_ref().unwrap(), avb())
+        };
+        assert_eq!([590.0, 610.0].map(|ppm| error(ppm, Some(2e6))), [true, false]);
+        assert_eq!([990.0, 1_010.0].map(|ppm| error(ppm, None)), [true, false], "a short capture");
     }
 
     #[test]
