@@ -57,7 +57,7 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
         samples: series.samples,
         over_limit: stalls::late_wake_ups(series, limit_ns),
         missed: series.missed,
-        statement: bounds.exposure.statement(limit_ns),
+        statement: statement(capture, series, &bounds, profile),
         clean_so_far,
         ..profile.verdict(outcome, reason)
     }
@@ -208,6 +208,21 @@ fn is_suitable(capture: &Capture, series: &Series, profile: &Profile) -> bool {
         && capture.ended_before_ns == 0
         && capture.steps_total == Some(0)
         && presentation_unknown(capture, profile).is_none()
+}
+
+/// The statement on the cycles of the use; instead of a bound, the reason why there is none if the capture does not show which
+/// cycles were late.
+fn statement(capture: &Capture, series: &Series, bounds: &Bounds, profile: &Profile) -> String {
+    let without = if capture.lateness_unknown.is_some() || series.max_ns.is_none() {
+        "the lateness of the frames is not known"
+    } else if !has_period_of_use(capture, profile) {
+        "the stream has another period than the use"
+    } else if error_ns(capture) > profile.limit_ns && bounds.shown(profile) != Shown::Exceeded {
+        "the lateness of the frames is not known to the limit"
+    } else {
+        return bounds.exposure.statement(profile.limit_ns);
+    };
+    format!("{without}, so there is no bound")
 }
 
 /// The frames at which the stream's time grid changed.
@@ -666,6 +681,31 @@ mod tests {
         judged(&record_of(50_000, 50_001, stepped(StepKind::Phase, 0)), Outcome::Fail, late);
         let unknown = |capture: &mut Capture| capture.lateness_unknown = Some("no period".to_owned());
         judged(&record(60_000, unknown), Outcome::Inconclusive, "the lateness of the frames is not known: no period");
+    }
+
+    #[test]
+    fn no_bound_without_lateness_to_the_limit() {
+        let statement = |record: &Record| crate::judge(record, avb()).statement;
+        let unknown = |capture: &mut Capture| {
+            (capture.lateness_unknown, capture.frames) = (Some("too coarse".to_owned()), 8_000);
+            (capture.lost, capture.losses) = (Some(3), Some(2));
+        };
+        let no_bound = "the lateness of the frames is not known, so there is no bound";
+        assert_eq!(statement(&record(900, unknown)), no_bound);
+        let mut none = record_of(2, 900, |_| ());
+        (none.series[0].samples, none.series[0].max_ns) = (0, None);
+        assert_eq!(statement(&none), no_bound);
+        let coarse = |capture: &mut Capture| capture.resolution_ns = 50_001;
+        let to_the_limit = "the lateness of the frames is not known to the limit, so there is no bound";
+        assert_eq!(statement(&record(900, coarse)), to_the_limit);
+        let slow = |capture: &mut Capture| capture.period.nominal_ns = 250_000;
+        let other = "the stream has another period than the use, so there is no bound";
+        assert_eq!(statement(&record(900, slow)), other);
+        let wander = |capture: &mut Capture| {
+            capture.period.wander_ns = Some(60_000.0);
+            (capture.lost, capture.losses) = (Some(4_000), Some(4_000));
+        };
+        assert!(statement(&record_of(50_000, 900, wander)).contains(" later than 50 us, in "), "lost frames show FAIL");
     }
 
     #[test]
