@@ -64,8 +64,8 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
 }
 
 /// Judges a run whose stream was also captured: the worse of the verdicts on the capture and on the run's own threads,
-/// with both reasons. Runs with a listener only are judged by the capture. The capture does not count if the run is
-/// invalid or the use has another period.
+/// with both reasons. Runs with a listener only are judged by the capture. With a talker, the capture does not count if the run
+/// is invalid or the use has another period.
 pub(crate) fn judge_with_capture(
     record: &Record,
     capture: &Capture,
@@ -73,12 +73,12 @@ pub(crate) fn judge_with_capture(
     of_run: UseVerdict,
 ) -> UseVerdict {
     let on_wire = judge(record, capture, profile);
-    if on_wire.outcome == Outcome::Invalid || !has_period_of_use(capture, profile) {
-        return of_run;
-    }
     let is_talker = |series: &Series| series.kind.talker().is_some();
     if !record.series.iter().any(is_talker) {
         return on_wire;
+    }
+    if on_wire.outcome == Outcome::Invalid || !has_period_of_use(capture, profile) {
+        return of_run;
     }
     // The run's reason comes last because it can end with a command.
     let reason = format!("as captured: {}; as sent: {}", on_wire.reason, of_run.reason);
@@ -647,6 +647,9 @@ mod tests {
         assert_eq!(of(&run(ENOUGH, 9_000, None), "avb-class-a").0, Outcome::Pass, "a listener alone");
         let other_use = of(&run(50_000, 60_000, Some(7_000)), "cnc-servo-1ms");
         assert!(!other_use.2.contains("as captured"), "{other_use:?}");
+        let (outcome, _, reason) = of(&run(ENOUGH, 9_000, None), "cnc-servo-1ms");
+        assert_eq!(outcome, Outcome::Inconclusive);
+        assert_eq!(reason, "the stream has a frame every 125 us, but the use needs one every 1 ms", "a listener alone");
         for sent in [None, Some(7_000)] {
             let mut interrupted = run(ENOUGH, 9_000, sent);
             interrupted.state = State::Interrupted;

@@ -218,8 +218,11 @@ fn has_only_listeners(record: &Record) -> bool {
     series.peek().is_some() && series.all(|series| series.kind.listener().is_some())
 }
 
-/// The reason for a listener without a capture.
+/// The reason for a listener without a capture, or with one that could not be analysed.
 fn listener_without_capture(record: &Record) -> String {
+    if let Some(failure) = record.caveats.iter().find(|caveat| caveat.kind == record::CAPTURE) {
+        return format!("a listener's gaps are judged from a capture: {}", failure.text);
+    }
     let is_measurement = record.command.get(1).is_some_and(|word| ["measure", "pair"].contains(&word.as_str()));
     let how = match is_measurement {
         true => format!("run `{}`", record::shell::with_options(&record.command, &[("--capture", "FILE")])),

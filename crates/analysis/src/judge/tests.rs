@@ -542,6 +542,11 @@ fn a_listener_needs_a_capture() {
     let with_capture = "a listener's gaps are judged from a capture: run `punctual measure stream listen vb --profile x \
                         --capture FILE`";
     assert_eq!((verdict.outcome, verdict.reason.as_str()), (Outcome::Inconclusive, with_capture));
+    let text = "the capture a.pcapng could not be analysed: it has no frames".to_owned();
+    record.caveats.push(record::Caveat { kind: record::CAPTURE.to_owned(), text });
+    let reason =
+        "a listener's gaps are judged from a capture: the capture a.pcapng could not be analysed: it has no frames";
+    assert_eq!(judge(&record, control()).reason, reason);
 }
 
 #[test]
