@@ -484,7 +484,7 @@ impl Listener {
                 "another talker took over the stream: {}; frames lost where the talker changed are not counted",
                 in_words(sources)
             ));
-        } else if restarts > 0 {
+        } else if restarts > 0 && tracker.mixed_sources().is_none() {
             notes.push(format!(
                 "the talker restarted {} times; frames lost in between are not counted",
                 grouped(restarts)
