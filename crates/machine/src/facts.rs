@@ -147,11 +147,21 @@ pub(crate) const ISOLATED_BY_PARTITION: &str = "sys/fs/cgroup/cpuset.cpus.isolat
 
 /// The CPUs isolated at boot, plus those of an isolated cpuset partition, which the first list lacks.
 fn isolated(root: &Root) -> Option<CpuList> {
-    let at_boot = cpus::list(root, "isolated");
-    let by_partition: Option<CpuList> = root.number(ISOLATED_BY_PARTITION);
-    match (at_boot, by_partition) {
-        (Some(a), Some(b)) => Some(a.union(&b)),
-        (a, b) => a.or(b),
+    let by_partition = by_partition(root).ok()?;
+    match cpus::list(root, "isolated") {
+        Some(at_boot) => Some(at_boot.union(&by_partition)),
+        None => Some(by_partition).filter(|cpus| !cpus.is_empty()),
+    }
+}
+
+/// The CPUs of isolated cpuset partitions; empty if the kernel has no list of them.
+///
+/// # Errors
+/// The list cannot be read or understood.
+pub(crate) fn by_partition(root: &Root) -> Result<CpuList, Unreadable> {
+    match cpus::read_list(root, ISOLATED_BY_PARTITION) {
+        Err(Unreadable::Absent) => Ok(CpuList::new()),
+        read => read,
     }
 }
 
@@ -164,7 +174,7 @@ pub(crate) fn without_statistics(root: &Root, release: (u32, u32)) -> Result<Cpu
     }
     let at_boot = cpus::list(root, "isolated").unwrap_or_default().union(&cpus::tickless(root)?);
     Ok(match release >= (6, 8) {
-        true => at_boot.union(&root.number(ISOLATED_BY_PARTITION).unwrap_or_default()),
+        true => at_boot.union(&by_partition(root)?),
         false => at_boot,
     })
 }

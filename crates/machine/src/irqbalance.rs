@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    CpuList, Root, boot_arguments, cpus, facts,
+    CpuList, Root, boot_arguments, cpus,
     init::{Init, SYSTEM_UNITS},
     tasks,
 };
@@ -32,12 +32,27 @@ pub(crate) fn is_file(path: &str) -> bool {
     is_etc_or_lib && path.contains("irqbalance")
 }
 
-/// True for a line of such a file that [`Environment::read`] uses.
-pub(crate) fn is_known(line: &str) -> bool {
+/// The lines of such a file that [`Environment::read`] uses, without what else is on them: a line can also set other
+/// variables, which can be secret.
+pub(crate) fn known_lines(text: &str) -> String {
+    text.lines().flat_map(known).map(|line| line + "\n").collect()
+}
+
+fn known(line: &str) -> Vec<String> {
     let line = line.trim();
-    let is_of_unit = line.starts_with('[') || line.starts_with("EnvironmentFile=") || line == "Environment=";
-    let is_assigned = |name: &&str| assigned(line, name, true).is_some() || of_unit(line, name).is_some();
-    is_of_unit || [BANNED_LIST, BANNED_MASK].iter().any(is_assigned)
+    if line.starts_with('[') || line.starts_with("EnvironmentFile=") || line == "Environment=" {
+        return vec![line.to_owned()];
+    }
+    let number = |value: &str| match value.chars().all(|c| c.is_ascii_hexdigit() || ",-:x".contains(c)) {
+        true => value.to_owned(),
+        false => boot_arguments::REMOVED.to_owned(),
+    };
+    let start = if line.starts_with("export ") { "export " } else { "" };
+    let of = |name: &str| {
+        let in_unit = of_unit(line, name).map(|value| format!("Environment={name}={}", number(value)));
+        in_unit.or_else(|| Some(format!("{start}{name}={}", number(assigned(line, name, true)?))))
+    };
+    [BANNED_LIST, BANNED_MASK].into_iter().filter_map(of).collect()
 }
 
 /// The line that makes irqbalance leave these CPUs alone.
@@ -83,10 +98,11 @@ impl Environment {
         Self { banned, decider, file: files.into_iter().next_back() }
     }
 
-    /// The CPUs that irqbalance leaves alone: those of its environment, or else the isolated CPUs and those without a tick.
-    /// `None` if the value there is not understood.
+    /// The CPUs that irqbalance leaves alone: those of its environment, or else those isolated at boot and those without a
+    /// tick. It does not read those of isolated cpuset partitions. `None` if the value in its environment is not understood.
     pub(crate) fn banned(&self, root: &Root) -> Option<CpuList> {
-        let by_itself = || Some(facts::isolated_cpus(root).union(&cpus::tickless(root).unwrap_or_default()));
+        let at_boot = || cpus::list(root, "isolated").unwrap_or_default();
+        let by_itself = || Some(at_boot().union(&cpus::tickless(root).unwrap_or_default()));
         self.banned.clone().unwrap_or_else(by_itself)
     }
 }
@@ -175,6 +191,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::facts;
 
     const LIST: &str = "IRQBALANCE_BANNED_CPULIST=3\n";
     const DEFAULT: &str = "etc/default/irqbalance";
@@ -218,6 +235,22 @@ mod tests {
         assert_eq!(read(&[other, (DEFAULT, LIST)]).0, Some(None), "a file that is not read");
     }
 
+    /// irqbalance reads the CPUs isolated at boot only.
+    #[test]
+    fn isolated_partitions_are_not_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for (path, text) in [("sys/devices/system/cpu/isolated", "2\n"), (facts::ISOLATED_BY_PARTITION, "3\n")] {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        }
+        assert_eq!(Environment::read(&root).banned(&root).unwrap().to_string(), "2");
+        assert_eq!(facts::isolated_cpus(&root).to_string(), "2-3");
+        // A file of no bytes is hidden.
+        fs::write(root.path(facts::ISOLATED_BY_PARTITION), "").unwrap();
+        assert!(facts::by_partition(&root).is_err() && facts::isolated_cpus(&root).is_empty());
+    }
+
     #[test]
     fn an_exported_variable_counts_in_a_shell_only() {
         let exported = (DEFAULT, "export IRQBALANCE_BANNED_CPUS=8\n");
@@ -248,14 +281,12 @@ mod tests {
 
     #[test]
     fn a_copy_of_the_machine_has_the_lines_that_count_and_no_others() {
-        let kept: Vec<&str> = "[Unit]\nDescription=of Ada\n[Service]\nEnvironment=\nEnvironment=TOKEN=x\n\
-            Environment=IRQBALANCE_BANNED_CPUS=8\nEnvironmentFile=-/etc/default/irqbalance\nIRQBALANCE_BANNED_CPULIST=1\n\
-            export IRQBALANCE_BANNED_CPUS=1\nTOKEN=x\n"
-            .lines()
-            .filter(|line| is_known(line))
-            .collect();
-        assert_eq!(kept.len(), 7, "{kept:?}");
-        assert!(!kept.concat().contains("TOKEN") && !kept.concat().contains("Ada"));
+        let text = "[Unit]\nDescription=of Ada\n[Service]\nEnvironment=\nEnvironment=TOKEN=x\n\
+            Environment=IRQBALANCE_BANNED_CPUS=8 TOKEN=x\nEnvironmentFile=-/etc/default/irqbalance\n\
+            IRQBALANCE_BANNED_CPULIST=1\nexport IRQBALANCE_BANNED_CPUS=1\nIRQBALANCE_BANNED_CPULIST=1 # of Ada\nTOKEN=x\n";
+        let kept = "[Unit]\n[Service]\nEnvironment=\nEnvironment=IRQBALANCE_BANNED_CPUS=8\n\
+            EnvironmentFile=-/etc/default/irqbalance\nIRQBALANCE_BANNED_CPULIST=1\nexport IRQBALANCE_BANNED_CPUS=1\n";
+        assert_eq!(known_lines(text), format!("{kept}IRQBALANCE_BANNED_CPULIST={}\n", boot_arguments::REMOVED));
         assert!([DEBIAN.0, DEFAULT, &format!("{DROP_IN}/own.conf")].iter().all(|path| is_file(path)));
         assert!(!is_file("proc/700/comm"));
     }

@@ -178,7 +178,7 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
             kept(&text, |line| line.starts_with("Cpus_allowed_list:"))
         }
         path if tune::is_boot_file(path) => tune::known_boot_lines(path, &text, arguments),
-        path if irqbalance::is_file(path) => kept(&text, irqbalance::is_known),
+        path if irqbalance::is_file(path) => irqbalance::known_lines(&text),
         // Other lines have licence keys, which contain the serial number.
         path if tune::firmware::FILES.contains(&path) => kept(&text, tune::firmware::is_known),
         // The owner of a device may have named it.
@@ -232,7 +232,8 @@ const INHERITED: [&str; 4] =
 fn arguments(text: &str) -> String {
     let word = |word: &str| match word.split_once('=') {
         _ if word == "--" || INHERITED.contains(&word) => word.to_owned(),
-        Some((key, _)) if ARGUMENTS.contains(&key) => word.to_owned(),
+        // Blanks in quotes are not among the values that the kernel knows.
+        Some((key, value)) if ARGUMENTS.contains(&key) && !value.contains(char::is_whitespace) => word.to_owned(),
         // A path of EFI shows which program started the kernel.
         Some((key @ "initrd", value)) if value.starts_with('\\') => {
             let folder = if value.starts_with(PROXMOX) { PROXMOX } else { "" };

@@ -58,7 +58,11 @@ fn isolated(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.isolated";
     let path = format!("{CPU}/isolated");
     match context.machine.cpus_isolated.as_deref() {
-        None => unknown(ID, "isolated CPUs not readable", context.evidence(&path)),
+        None => {
+            let is_of_partitions = facts::by_partition(context.root).is_err();
+            let unread = if is_of_partitions { ISOLATED_BY_PARTITION } else { &path };
+            unknown(ID, "isolated CPUs not readable", context.evidence(unread))
+        }
         Some("") if context.online().is_empty() => {
             unknown(ID, "CPUs not readable", context.evidence(&format!("{CPU}/online")))
         }

@@ -59,8 +59,15 @@ const MEMLOCK: Right = Right {
 /// The remedy that grants a right to this process.
 fn how_to_grant(context: &CheckContext, right: &Right) -> String {
     let Right { capability, ulimit, rlimit, lxc } = right;
+    // No capability of a user namespace grants these rights, and its root cannot raise a limit.
+    let is_confined = virt::initial_namespace(context.root, "user") == Some(false);
     match context.machine.container.as_deref() {
+        None | Some("none") if is_confined => "run it outside of this user namespace".to_owned(),
         None | Some("none") => RIGHTS.to_owned(),
+        Some("docker" | "podman") if is_confined => format!(
+            "on the host, give the limits to the user that starts the container (sudo punctual setup), then start it with \
+             --ulimit {ulimit}"
+        ),
         Some("docker" | "podman") => format!("start the container with --cap-add={capability} --ulimit {ulimit}"),
         // A pod has no limits of its own.
         Some("kubernetes") => {

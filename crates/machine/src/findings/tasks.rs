@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Check, CheckContext, Explain, evidence, ok, unknown, warn};
-use crate::tasks::Scheduled;
+use crate::tasks::{Realtime, Scheduled};
 
 /// Clock ticks a second of `/proc/PID/stat` (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -82,16 +82,22 @@ fn busy_realtime(context: &CheckContext) -> Finding {
     match busiest(programs(), uptime_s) {
         Some((thread, share)) if share >= BUSY => {
             let title = format!("{} uses {:.0} % of a CPU at real-time priority", thread.name, share * 100.0);
-            warn(ID, title, read(thread))
-                .because(
+            let (effect, remedy) = match thread.realtime {
+                // sched(7): the kernel refuses an affinity that keeps it from some CPUs.
+                Some(Realtime::Deadline) => (
+                    "It runs before all other threads until its time of a period is used up, and cannot be kept off a CPU.",
+                    format!("unless it is the work that you qualify: sudo chrt --other --pid 0 {}", thread.id),
+                ),
+                _ => (
                     "Every thread with a lower or equal priority on its CPU waits while it runs.",
                     format!(
                         "unless it is the work that you qualify: sudo taskset --all-tasks --cpu-list --pid {} {}",
                         context.housekeeping(),
                         thread.process
                     ),
-                )
-                .until_exit()
+                ),
+            };
+            warn(ID, title, read(thread)).because(effect, remedy).until_exit()
         }
         Some((thread, share)) => {
             let title =

@@ -700,7 +700,7 @@ fn new_kernels_start_no_update_of_memory_statistics_on_isolated_cpus() {
     assert_eq!(judged("6.8.0", other()), (FindingState::Ok, true), "CPU 1 is not isolated");
     put(&root, "sys/fs/cgroup/cpuset.cpus.isolated", "\n");
     assert_eq!(judged("6.5.0", of_check()), (FindingState::Ok, false));
-    put(&root, "sys/devices/system/cpu/isolated", "");
+    put(&root, "sys/devices/system/cpu/isolated", "\n");
     put(&root, "sys/devices/system/cpu/nohz_full", "2-3");
     let tickless = || Need { cpus: Some("2-3".parse().unwrap()), ..Need::default() };
     assert_eq!(judged("6.5.0", tickless()), (FindingState::NotApplicable, false));
