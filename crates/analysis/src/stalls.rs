@@ -36,7 +36,10 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     // Each is a lower bound: further late wake-ups between the listed ones make stalls longer, not fewer.
     let stalls_at_least = seconds.max(seconds_of(certain_cycles, period_ns)).max(of_list.stalls_at_least);
     // Each stall makes a cycle late.
-    let chains = chains(&series.maxima, measured_ns.max(period_ns), limit_ns);
+    let chains = match has_all_windows(series, measured_ns) {
+        true => chains(&series.maxima, measured_ns.max(period_ns), limit_ns),
+        false => Vec::new(),
+    };
     let stalls = in_chains(most_seconds, &chains).at_most(cycles);
     // The windows can have fewer if the figures of the record are not exact.
     let others = Grouped::of([stalls_at_least.saturating_sub(stalls.total)]);
@@ -83,6 +86,13 @@ fn exact_values(series: &Series) -> Option<impl Iterator<Item = (i64, u64)>> {
     let exact = &series.kind.responses()?.exact;
     let all = exact.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
     (all == series.raw.total()).then(|| exact.iter().map(|&(ns, count)| (i64::try_from(ns).unwrap_or(i64::MAX), count)))
+}
+
+/// True if the windows of the series are as long as its wake-ups.
+fn has_all_windows(series: &Series, measured_ns: u64) -> bool {
+    let Maxima { window_ns, max_ns } = &series.maxima;
+    let windows_ns = (max_ns.len() as u128 + 1) * u128::from(*window_ns);
+    windows_ns >= u128::from(series.raw.total()) * u128::from(measured_ns)
 }
 
 /// Windows with a late wake-up that a single stall can have made late.
@@ -372,6 +382,7 @@ mod tests {
         let mut raw = Histogram::default();
         raw.add(5_000, 100_000);
         let mut maxima = Maxima::default();
+        (0..100).for_each(|second| maxima.add(second * SECOND_NS, 5_000));
         for &(at_ms, late_ms) in spikes {
             raw.record(late_ms * 1_000_000);
             maxima.add(at_ms * MS, late_ms * 1_000_000);
@@ -399,6 +410,14 @@ mod tests {
     fn of(series: &Series) -> (u64, u64, u64) {
         let Late { cycles, stalls, stalls_at_least } = late(series, MS, 100_000);
         (cycles, stalls.total, stalls_at_least)
+    }
+
+    #[test]
+    fn windows_of_a_part_of_the_run_say_nothing_about_the_rest() {
+        let spikes: Vec<_> = (0..40).map(|i| (i * 900, 1)).collect();
+        let mut part = series(&spikes, 0);
+        part.maxima.max_ns.truncate(10);
+        assert_eq!(of(&part).1, 40);
     }
 
     #[test]
