@@ -27,7 +27,7 @@ use super::{
     receive::{DropCounter, Dropped, Receive},
     remote::RemoteTalker,
     search::{Found, Search, SeenStream},
-    tracker::{Arrival, Expected, Source, Tracker},
+    tracker::{Arrival, Expected, SILENCE, Source, Tracker},
 };
 use crate::{
     ReceiveWait,
@@ -44,8 +44,6 @@ const COPIED_BYTES: usize = 128;
 const POLLS_FOR_NS: i64 = 2_000_000;
 /// A polling real-time thread sleeps after each frame for this part of the period.
 const PAUSE_PART: i64 = 10;
-/// A stream that was silent for this long has ended.
-pub(super) const SILENCE: Duration = Duration::from_secs(2);
 /// Number of errors after which receiving is given up.
 const MAX_ERRORS: u64 = 100;
 /// Id of the reason that frames of other streams arrived, but none of a wanted one.

@@ -8,8 +8,11 @@ use record::{
     ReceivedStream, StreamIdentity,
 };
 
-use super::{identity, listener::SILENCE, numbers::Numbers, receive::Dropped};
+use super::{identity, numbers::Numbers, receive::Dropped};
 use crate::variation::{Variation, WINDOW_NS};
+
+/// A stream that was silent for this long has ended.
+pub(super) const SILENCE: Duration = Duration::from_secs(2);
 
 /// A received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
