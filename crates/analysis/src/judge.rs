@@ -590,7 +590,7 @@ fn judged_series<'a>(record: &Record, groups: &[Group<'a>], profile: &Profile) -
 
 fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<'a> {
     // The corrected histogram also counts deadlines missed by a stall.
-    let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
+    let counted = stalls::corrected(series);
     let late = late_within_error(series, profile);
     let late = late.with(possibly_late(series, profile));
     let late = match with_xruns(series, profile) {
@@ -598,15 +598,13 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
         None => late,
     };
     let anywhere =
-        |missing| (missing, stalls::of_missing(Missing::anywhere(missing), series.period_ns, profile.period_ns));
+        |missing, apart_ns| (missing, stalls::of_missing(Missing::anywhere(missing), apart_ns, profile.period_ns));
     let (missing, of_missing) = match (series.kind.talker(), series.kind.interrupts(), series.kind.responses()) {
         (Some(talker), ..) => stream::missing(record, talker, series.period_ns, profile.period_ns),
-        (None, Some(interrupts), _) => anywhere(interrupts.lost.saturating_add(interrupts.unanswered)),
-        (None, None, Some(responses)) => {
-            let apart_ns = responses.unanswered_ns(series.period_ns);
-            let missing = Missing::anywhere(responses.missed);
-            (responses.missed, stalls::of_missing(missing, apart_ns, profile.period_ns))
+        (None, Some(interrupts), _) => {
+            anywhere(interrupts.lost.saturating_add(interrupts.unanswered), series.period_ns)
         }
+        (None, None, Some(responses)) => anywhere(responses.missed, responses.unanswered_ns(series.period_ns)),
         (None, None, None) => (0, Late::default()),
     };
     let refused = series.kind.talker().map_or(0, record::Talker::most_refused);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use record::{Emulation, INCONSISTENT, Obstacle, Outcome, Reason, Record, Scenario, counted, grouped};
+use record::{Emulation, INCONSISTENT, Obstacle, Outcome, Reason, Record, Scenario, grouped};
 
 use crate::{
     duration::{format_duration, format_exact, format_ns},
@@ -135,9 +135,8 @@ pub(crate) fn too_short(profile: &Profile, exposure: &Exposure, place: &str) -> 
     let so_far = match (exposure.late.stalls_at_least, exposure.late.stalls.total) {
         (_, 0) => "none late so far".to_owned(),
         // Of some results, it is not known whether they were late.
-        (0, most) => format!("at most {} so far", counted(most, "stall")),
-        (least, most) if least == most => format!("{} so far", counted(most, "stall")),
-        (least, most) => format!("{} to {} so far", grouped(least), counted(most, "stall")),
+        (0, _) => format!("at most {} so far", exposure.late.stalls_in_words()),
+        _ => format!("{} so far", exposure.late.stalls_in_words()),
     };
     let (bound, tolerated) = (exposure.bound_per_span(), profile.tolerates);
     format!("{so_far}, {bound} ({place}), but {tolerated} is tolerated")

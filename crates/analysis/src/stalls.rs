@@ -31,8 +31,9 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
         sum.saturating_add(late_ns.unsigned_abs().div_ceil(SECOND_NS).saturating_mul(*count))
     });
     let seconds = least_late_seconds(&series.maxima, limit_ns);
-    let cycles = most_cycles(deadlines_late(series, limit_ns), total(&wake_ups), measured_ns, period_ns).max(seconds);
-    let certain_cycles = in_cycles(deadlines_certainly_late(series, limit_ns), measured_ns, period_ns);
+    let [certain, possible] = late_deadlines(series, &wake_ups, limit_ns);
+    let cycles = most_cycles(possible, total(&wake_ups), measured_ns, period_ns).max(seconds);
+    let certain_cycles = in_cycles(certain, measured_ns, period_ns);
     // Each is a lower bound: further late wake-ups between the listed ones make stalls longer, not fewer.
     let stalls_at_least = seconds.max(seconds_of(certain_cycles, period_ns)).max(of_list.stalls_at_least);
     // Each stall makes a cycle late.
@@ -315,24 +316,19 @@ pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Late {
     Late { cycles: audio.xruns, stalls: counted, stalls_at_least: counted.total }
 }
 
-/// The late deadlines, with those in the bucket of the limit. The corrected histogram also counts those missed by a stall.
-fn deadlines_late(series: &Series, limit_ns: i64) -> u64 {
-    match exact_values(series) {
-        Some(_) => total(&late_values(series, limit_ns)).max(1),
-        None => corrected(series).count_above(limit_ns).max(1),
-    }
-}
-
-/// The same without those that can have been on time.
-fn deadlines_certainly_late(series: &Series, limit_ns: i64) -> u64 {
-    if exact_values(series).is_some() {
-        return deadlines_late(series, limit_ns);
-    }
+/// The deadlines that were certainly late, and those that can have been: without exact values, those in the bucket of the limit
+/// can have been on time. The corrected histogram also counts deadlines missed by a stall.
+fn late_deadlines(series: &Series, wake_ups: &[(i64, u64)], limit_ns: i64) -> [u64; 2] {
+    let possible = match exact_values(series) {
+        Some(_) => return [total(wake_ups).max(1); 2],
+        None => corrected(series).count_above(limit_ns),
+    };
     let certain = corrected(series).iter().filter(|(late_ns, _)| lowest_in_bucket(*late_ns) > limit_ns);
-    certain.fold(0, |sum: u64, (_, count)| sum.saturating_add(count)).max(1)
+    [certain.fold(0, |sum: u64, (_, count)| sum.saturating_add(count)), possible].map(|count| count.max(1))
 }
 
-fn corrected(series: &Series) -> &Histogram {
+/// The histogram of a series that also counts deadlines missed by a stall, if it has one.
+pub(crate) fn corrected(series: &Series) -> &Histogram {
     if series.corrected.is_empty() { &series.raw } else { &series.corrected }
 }
 
@@ -528,7 +524,7 @@ mod tests {
         assert_eq!(late(&series(&apart, 0), 10), (40, 40, 1, 40));
     }
 
-    /// Whether the times of late cycles are known or not, the bound is not smaller without them.
+    /// The bound is not smaller if the record lacks the times of late cycles.
     #[test]
     fn events_of_unknown_times_have_the_bound_of_one_stall() {
         let spikes: Vec<_> = (0..40).map(|i| (i * 900, 1)).collect();

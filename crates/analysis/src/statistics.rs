@@ -59,7 +59,7 @@ impl Grouped {
         }
     }
 
-    /// These stalls without some of those that count once, because a time has room for `most` only.
+    /// The same stalls in a time with room for `most`: stalls of one second are left out.
     #[must_use]
     pub fn at_most(self, most: u64) -> Self {
         let total = self.total.min(most);
@@ -121,6 +121,13 @@ pub struct Late {
 }
 
 impl Late {
+    /// The number of stalls: `2 to 9 stalls` if it is a range, or the largest one if none is certain.
+    pub(crate) fn stalls_in_words(&self) -> String {
+        let most = counted(self.stalls.total, "stall");
+        let is_range = self.stalls_at_least > 0 && self.stalls_at_least < self.stalls.total;
+        if is_range { format!("{} to {most}", grouped(self.stalls_at_least)) } else { most }
+    }
+
     /// Adds stalls of another kind, which can also be among the known ones, e.g. those of lost answers.
     #[must_use]
     pub fn with(self, others: Self) -> Self {
@@ -252,15 +259,12 @@ impl Exposure {
             return "no cycle was measured, so there is no conclusion".to_owned();
         }
         let all = grouped(cycles);
-        let seen = match (over, late.stalls_at_least, late.stalls.total) {
-            (0, ..) => format!("none of {all} cycles later than {limit}"),
-            (over, least, most) => {
-                let from = if least == most { String::new() } else { format!("{} to ", grouped(least)) };
-                // Of some results, it is not known whether they were late.
-                let at_most = if least == 0 { "at most " } else { "" };
-                let (over, stalls) = (grouped(over), counted(most, "stall"));
-                format!("{at_most}{over} of {all} cycles later than {limit}, in {from}{stalls}")
-            }
+        let seen = if over == 0 {
+            format!("none of {all} cycles later than {limit}")
+        } else {
+            // Of some results, it is not known whether they were late.
+            let at_most = if late.stalls_at_least == 0 { "at most " } else { "" };
+            format!("{at_most}{} of {all} cycles later than {limit}, in {}", grouped(over), late.stalls_in_words())
         };
         if self.rate_below() >= 1.0 {
             return format!("{seen}: every cycle may be late, at 95 %");
@@ -471,7 +475,7 @@ mod tests {
         assert_eq!(Grouped::default().and(long), long);
         assert_eq!(long.at_most(11), Grouped::of([10, 1]));
         assert_eq!(long.at_most(5), Grouped::of([5]));
-        // One more stall never makes the bound smaller.
+        // Between whole numbers of equally long stalls, too, one more makes the bound larger.
         for single in 0..50 {
             let bound = |single| Grouped::of([4].into_iter().chain((0..single).map(|_| 1))).upper();
             assert!(bound(single + 1) > bound(single), "{single}");
