@@ -122,6 +122,17 @@ pub(crate) fn read_list(root: &Root, path: &str) -> Result<CpuList, Unreadable> 
     root.parsed(path, |text| text.replace("(null)", "").parse().ok())
 }
 
+/// The same for a file that not every kernel has; empty if it is absent.
+///
+/// # Errors
+/// The errors of [`Root::parsed`], except for its absence.
+pub(crate) fn read_list_if_present(root: &Root, path: &str) -> Result<CpuList, Unreadable> {
+    match read_list(root, path) {
+        Err(Unreadable::Absent) => Ok(CpuList::new()),
+        read => read,
+    }
+}
+
 /// True if the threshold of the watchdogs switches them off.
 pub(crate) fn has_watchdogs_off(root: &Root) -> bool {
     root.number::<u32>(WATCHDOG_THRESHOLD) == Some(0)
@@ -134,10 +145,7 @@ pub(crate) fn cpuinfo(root: &Root) -> Result<String, Unreadable> {
 
 /// The CPUs that can run without a tick; empty if the kernel does not support that.
 pub(crate) fn tickless(root: &Root) -> Result<CpuList, Unreadable> {
-    match read_list(root, TICKLESS) {
-        Err(Unreadable::Absent) => Ok(CpuList::new()),
-        read => read,
-    }
+    read_list_if_present(root, TICKLESS)
 }
 
 /// Drivers with governors of their own, whose `powersave` follows the load (`Documentation/admin-guide/pm/intel_pstate.rst`,

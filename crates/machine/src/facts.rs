@@ -159,10 +159,7 @@ fn isolated(root: &Root) -> Option<CpuList> {
 /// # Errors
 /// The list cannot be read or understood.
 pub(crate) fn by_partition(root: &Root) -> Result<CpuList, Unreadable> {
-    match cpus::read_list(root, ISOLATED_BY_PARTITION) {
-        Err(Unreadable::Absent) => Ok(CpuList::new()),
-        read => read,
-    }
+    cpus::read_list_if_present(root, ISOLATED_BY_PARTITION)
 }
 
 /// The CPUs on which a kernel of this release starts no update of its memory statistics: since Linux 6.5 those isolated at
