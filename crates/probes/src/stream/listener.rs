@@ -243,14 +243,12 @@ impl Listener {
 
     /// The reason in words why no frames arrive any more; `None` while they do, or if the talker has reported its end.
     pub fn gone(&self) -> Option<String> {
-        let reported = self.settings.talker.as_ref().is_some_and(RemoteTalker::has_ended);
-        let silent = self.fresh.0 > 0 && self.fresh.1.elapsed() > SILENCE;
-        if reported {
+        if self.settings.talker.as_ref().is_some_and(RemoteTalker::has_ended) {
             return None;
         }
-        let ended_sibling = || self.trackers.iter().find_map(Tracker::ended_sibling);
+        let silent = self.fresh.0 > 0 && self.fresh.1.elapsed() > SILENCE;
         if !silent && !self.has_failed() {
-            let stream = ended_sibling()?;
+            let stream = self.trackers.iter().find_map(Tracker::ended_sibling)?;
             return Some(self.ended_alone(&stream.stream_id, stream.ended_before_ns as f64 / 1e9));
         }
         let (interface, seconds) = (&self.settings.interface, self.fresh.1.elapsed().as_secs_f64());
