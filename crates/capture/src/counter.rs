@@ -331,7 +331,7 @@ struct Pace {
     /// The first one of the present frames.
     seq: u64,
     at_ns: i64,
-    /// The interval of those before, ns.
+    /// The interval of the frames before them, ns.
     interval_ns: Option<f64>,
 }
 

@@ -24,7 +24,7 @@ use crate::{
 
 /// The end of the names of records.
 const RECORD: &str = ".punctual.json";
-/// Most files that are read at the same time. The records of all of them are in memory.
+/// Most threads that read files. Up to three records of each are in memory.
 const AT_ONCE: usize = 8;
 
 pub fn run(options: &Compare) -> anyhow::Result<u8> {
