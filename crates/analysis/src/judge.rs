@@ -597,14 +597,15 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
         Some(audio) => late.with(stalls::of_xruns(series, audio)),
         None => late,
     };
-    let anywhere =
-        |missing, apart_ns| (missing, stalls::of_missing(Missing::anywhere(missing), apart_ns, profile.period_ns));
+    let of_losses = |missing, apart_ns| {
+        (missing, stalls::of_losses(Missing::anywhere(missing), &series.losses, apart_ns, profile.period_ns))
+    };
     let (missing, of_missing) = match (series.kind.talker(), series.kind.interrupts(), series.kind.responses()) {
         (Some(talker), ..) => stream::missing(record, talker, series.period_ns, profile.period_ns),
         (None, Some(interrupts), _) => {
-            anywhere(interrupts.lost.saturating_add(interrupts.unanswered), series.period_ns)
+            of_losses(interrupts.lost.saturating_add(interrupts.unanswered), series.period_ns)
         }
-        (None, None, Some(responses)) => anywhere(responses.missed, responses.unanswered_ns(series.period_ns)),
+        (None, None, Some(responses)) => of_losses(responses.missed, responses.unanswered_ns(series.period_ns)),
         (None, None, None) => (0, Late::default()),
     };
     let refused = series.kind.talker().map_or(0, record::Talker::most_refused);

@@ -80,7 +80,7 @@ fn missing(round_trip: &RoundTrip) -> Missing {
 /// The cycles of the use that a series covered. A datagram without an answer is a late cycle.
 fn exposure(series: &Series, missing: Missing, profile: &Profile) -> Exposure {
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
-    let late = late.with(stalls::of_missing(missing, series.period_ns, profile.period_ns));
+    let late = late.with(stalls::of_losses(missing, &series.losses, series.period_ns, profile.period_ns));
     let late = late.with(stalls::possibly_late(series, profile.period_ns, profile.limit_ns));
     Exposure::of(series.samples.saturating_add(missing.total), late, series.period_ns, profile.period_ns)
 }

@@ -3,7 +3,7 @@
 //! One cause often makes many neighbouring cycles late, so late cycles are not independent of each other. Stalls are
 //! taken as independent: late cycles that follow each other within a second belong to one stall.
 
-use record::{Audio, Histogram, Maxima, Series, Spike, layout};
+use record::{Audio, Histogram, Losses, Maxima, Series, Spike, layout};
 
 use crate::{
     statistics::{Grouped, Late},
@@ -30,7 +30,8 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     let most_seconds = wake_ups.iter().fold(0, |sum: u64, (late_ns, count)| {
         sum.saturating_add(late_ns.unsigned_abs().div_ceil(SECOND_NS).saturating_mul(*count))
     });
-    let seconds = least_late_seconds(&series.maxima, limit_ns);
+    let windows = late_windows(&series.maxima, limit_ns);
+    let seconds = least_seconds(series.maxima.window_ns, &windows, period_ns);
     let [certain, possible] = late_deadlines(series, &wake_ups, limit_ns);
     let cycles = most_cycles(possible, total(&wake_ups), measured_ns, period_ns).max(seconds);
     let certain_cycles = in_cycles(certain, measured_ns, period_ns);
@@ -38,7 +39,7 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
     let stalls_at_least = seconds.max(seconds_of(certain_cycles, period_ns)).max(of_list.stalls_at_least);
     // Each stall makes a cycle late.
     let chains = match has_all_windows(series, measured_ns) {
-        true => chains(&series.maxima, measured_ns.max(period_ns), limit_ns),
+        true => chains(series.maxima.window_ns, &windows, measured_ns.max(period_ns)),
         false => Vec::new(),
     };
     let stalls = in_chains(most_seconds, &chains).at_most(cycles);
@@ -96,31 +97,54 @@ fn has_all_windows(series: &Series, measured_ns: u64) -> bool {
     windows_ns >= u128::from(series.raw.total()) * u128::from(measured_ns)
 }
 
-/// Windows with a late wake-up that a single stall can have made late.
+/// A window of the run with late or missing results.
+struct Window {
+    /// Its number, from 0.
+    number: u64,
+    /// The largest known lateness in it, ns; 0 for missing results.
+    late_ns: u64,
+    /// The least number of late or missing results in it.
+    results: u64,
+}
+
+/// The windows with a late wake-up, in order.
+fn late_windows(maxima: &Maxima, limit_ns: i64) -> Vec<Window> {
+    let late = (0u64..).zip(&maxima.max_ns).filter_map(|(number, max_ns)| {
+        let late_ns = max_ns.filter(|max_ns| *max_ns > limit_ns)?.unsigned_abs();
+        Some(Window { number, late_ns, results: 1 })
+    });
+    late.collect()
+}
+
+/// The windows with missing results, in order.
+fn windows_of(losses: &Losses) -> Vec<Window> {
+    losses.counts.iter().map(|&(number, results)| Window { number, late_ns: 0, results }).collect()
+}
+
+/// Windows with late or missing results that a single stall can contain.
 struct Chain {
-    /// Windows with a late wake-up.
-    windows: u64,
+    /// The least number of results in them.
+    results: u64,
     /// The longest possible stall, in seconds.
     seconds: u64,
 }
 
-/// The chains of windows with a late wake-up, without a time between them that would end a stall.
-fn chains(maxima: &Maxima, period_ns: u64, limit_ns: i64) -> Vec<Chain> {
+/// The chains of windows without a time between them that would end a stall.
+fn chains(window_ns: u64, windows: &[Window], period_ns: u64) -> Vec<Chain> {
     let mut chains: Vec<Chain> = Vec::new();
     let (mut start_ns, mut end_ns) = (0, 0u64);
-    for (window, max_ns) in (0u64..).zip(&maxima.max_ns) {
-        let Some(late_ns) = max_ns.filter(|max_ns| *max_ns > limit_ns) else { continue };
-        let from_ns = window.saturating_mul(maxima.window_ns);
+    for window in windows {
+        let from_ns = window.number.saturating_mul(window_ns);
         let is_linked = from_ns < end_ns.saturating_add(gap_ns(period_ns));
         if chains.is_empty() || !is_linked {
-            chains.push(Chain { windows: 0, seconds: 0 });
+            chains.push(Chain { results: 0, seconds: 0 });
             start_ns = from_ns;
         }
-        // Of a wake-up at the end of the window.
-        let to_ns = from_ns.saturating_add(maxima.window_ns).saturating_add(late_ns.unsigned_abs());
+        // Of a result at the end of the window.
+        let to_ns = from_ns.saturating_add(window_ns).saturating_add(window.late_ns);
         end_ns = end_ns.max(to_ns);
         let chain = chains.last_mut().expect("one was just added");
-        chain.windows += 1;
+        chain.results = chain.results.saturating_add(window.results);
         chain.seconds = (end_ns - start_ns).div_ceil(SECOND_NS);
     }
     chains
@@ -131,12 +155,12 @@ fn in_chains(most_seconds: u64, chains: &[Chain]) -> Grouped {
     if chains.is_empty() {
         return Grouped::of([most_seconds]);
     }
-    let mut extra = most_seconds.saturating_sub(chains.iter().map(|chain| chain.windows).sum());
+    let mut extra = most_seconds.saturating_sub(chains.iter().map(|chain| chain.results).sum());
     let mut longest_first: Vec<&Chain> = chains.iter().collect();
     longest_first.sort_by_key(|chain| std::cmp::Reverse(chain.seconds));
     Grouped::of(longest_first.into_iter().map(|chain| {
-        let seconds = chain.seconds.min(chain.windows.saturating_add(extra));
-        extra -= seconds.saturating_sub(chain.windows);
+        let seconds = chain.seconds.min(chain.results.saturating_add(extra));
+        extra -= seconds.saturating_sub(chain.results);
         seconds
     }))
 }
@@ -241,7 +265,7 @@ pub(crate) fn unexplained(missed: u64, lateness: &Histogram, period_ns: u64) -> 
     missed.saturating_sub(explained.fold(0, u64::saturating_add))
 }
 
-/// Answers, frames or periods that are missing. The record contains their number, but not their times.
+/// Answers, frames or periods that are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Missing {
     /// Their number.
@@ -262,7 +286,7 @@ impl Missing {
     }
 }
 
-/// The stalls of `missing` deadlines, `measured_ns` apart.
+/// The stalls of `missing` deadlines, `measured_ns` apart, whose times the record does not contain.
 ///
 /// They are at least one stall for each second that they fill. At most, each run of consecutive ones counts once for each
 /// second. All can be in one stall, with less than a second between them.
@@ -279,6 +303,23 @@ pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> 
         stalls: Grouped::of([seconds(total - single).saturating_add(single)]),
         stalls_at_least: seconds(total),
     }
+}
+
+/// The stalls of `missing` deadlines, of which `losses` contains the times of some or all.
+pub(crate) fn of_losses(missing: Missing, losses: &Losses, measured_ns: u64, period_ns: u64) -> Late {
+    let known = losses.total().min(missing.total);
+    let rest = Missing { total: missing.total - known, ..missing };
+    let of_rest = of_missing(rest, measured_ns, period_ns);
+    if known == 0 {
+        return of_rest;
+    }
+    let windows = windows_of(losses);
+    let anywhere = of_missing(Missing { total: known, ..missing }, measured_ns, period_ns);
+    let chains = chains(losses.window_ns, &windows, measured_ns.max(period_ns));
+    let stalls_at_least = least_seconds(losses.window_ns, &windows, period_ns).max(anywhere.stalls_at_least);
+    // Each stall makes a cycle late. Windows that contain more than are missing contradict the record.
+    let stalls = in_chains(known, &chains).at_most(anywhere.cycles.max(stalls_at_least));
+    Late { stalls, stalls_at_least, ..anywhere }.with(of_rest)
 }
 
 /// The stalls of `total` frames that count as late although they came in their slots. `listed_ns` contains the times of
@@ -349,17 +390,15 @@ fn in_cycles(deadlines: u64, measured_ns: u64, period_ns: u64) -> u64 {
     u64::try_from(ns.div_ceil(u128::from(period_ns))).unwrap_or(u64::MAX)
 }
 
-/// The least number of seconds that together contain a late wake-up of each window that has one; 0 if the record has no
-/// windows. A second can contain the end of a window and the begin of the next one.
-fn least_late_seconds(maxima: &Maxima, limit_ns: i64) -> u64 {
-    let windows_in_a_second = SECOND_NS.div_ceil(maxima.window_ns.max(1)) + 1;
-    let is_late = |max_ns: &Option<i64>| max_ns.is_some_and(|max_ns| max_ns > limit_ns);
-    let late = (0u64..).zip(&maxima.max_ns).filter(|(_, max_ns)| is_late(max_ns));
+/// The least number of seconds that together contain a late or missing result of each window that has one; of cycles of the
+/// use, if they are longer. A second can contain the end of a window and the begin of the next one.
+fn least_seconds(window_ns: u64, windows: &[Window], period_ns: u64) -> u64 {
+    let windows_in_a_second = SECOND_NS.max(period_ns).div_ceil(window_ns.max(1)).saturating_add(1);
     let (mut seconds, mut next) = (0, 0);
-    for (window, _) in late {
-        if window >= next {
+    for window in windows {
+        if window.number >= next {
             seconds += 1;
-            next = window + windows_in_a_second;
+            next = window.number.saturating_add(windows_in_a_second);
         }
     }
     seconds
@@ -447,10 +486,11 @@ mod tests {
             max_ns: late.chars().map(|c| Some(if c == 'L' { 200_000 } else { 0 })).collect(),
             ..Maxima::default()
         };
-        let least = |late| least_late_seconds(&windows(late), 100_000);
+        let least_of = |maxima: &Maxima| least_seconds(maxima.window_ns, &late_windows(maxima, 100_000), MS);
+        let least = |late| least_of(&windows(late));
         assert_eq!(["", "...", "L", "LL", "LLL", "LL.LL", "L.L"].map(least), [0, 0, 1, 1, 2, 2, 2]);
         let short = Maxima { window_ns: 500_000_000, ..windows("LLLL") };
-        assert_eq!(least_late_seconds(&short, 100_000), 2);
+        assert_eq!(least_of(&short), 2);
     }
 
     #[test]
@@ -537,6 +577,32 @@ mod tests {
         assert_eq!(of_missing(Missing::with_longest(60_009, 60_000), 5 * MS, 5 * MS).stalls, Grouped::of([309]));
     }
 
+    fn losses(at_ms: impl IntoIterator<Item = u64>) -> Losses {
+        let mut losses = Losses::default();
+        at_ms.into_iter().for_each(|at_ms| losses.add(at_ms * MS, 1));
+        losses
+    }
+
+    #[test]
+    fn missing_results_of_known_times_are_in_stalls_of_their_own() {
+        let of = |missing, losses: &Losses| {
+            let Late { cycles, stalls, stalls_at_least } =
+                of_losses(Missing::anywhere(missing), losses, 10 * MS, 10 * MS);
+            (cycles, stalls.total, stalls.longest, stalls_at_least)
+        };
+        let apart = losses((0..40).map(|n| n * 5_000));
+        assert_eq!(of(40, &apart), (40, 40, 1, 40));
+        // Each 0.9 s, and an outage of 3.5 s.
+        assert_eq!(of(40, &losses((0..40).map(|n| n * 900))), (40, 36, 36, 18));
+        assert_eq!(of(350, &losses((0..350).map(|n| 250 + n * 10))), (350, 4, 4, 4));
+        // Without the times of all, the others can be in the longest stall.
+        assert_eq!(of(43, &apart), (43, 43, 4, 40));
+        assert_eq!(of(40, &Losses::default()), (40, 40, 40, 1));
+        // A record that contradicts itself.
+        assert_eq!(of(3, &apart), (3, 40, 1, 40));
+        assert_eq!(of(0, &apart), (0, 0, 0, 0));
+    }
+
     /// The largest error of a bucket is not more late wake-ups.
     #[test]
     fn those_in_the_bucket_of_the_limit_are_not_certainly_late() {
@@ -604,6 +670,24 @@ mod tests {
             let late = late(&series(&spikes, kept), period_ns, 100_000);
             prop_assert!(late.stalls_at_least >= 1 && late.stalls_at_least <= late.stalls.total, "{late:?}");
             prop_assert!(late.stalls.total <= late.cycles, "{late:?}");
+        }
+
+        /// Windows say less about missing results than their exact times.
+        #[test]
+        fn the_bound_is_not_below_that_of_exact_times(
+            at_ms in prop::collection::btree_set(0u64..100_000, 1..60),
+            measured_ms in prop::sample::select(vec![1u64, 10, 300, 3_000]),
+            period_ms in prop::sample::select(vec![1u64, 10, 100, 3_000]),
+        ) {
+            let mut at_ms: Vec<u64> = at_ms.into_iter().map(|at_ms| at_ms / measured_ms * measured_ms).collect();
+            at_ms.dedup();
+            let spikes = at_ms.iter().map(|at_ms| Spike { at_ns: at_ms * MS, lateness_ns: 1, ..Spike::default() });
+            let spikes: Vec<Spike> = spikes.collect();
+            let exact = listed_stalls(&spikes.iter().collect::<Vec<_>>(), measured_ms * MS, period_ms * MS, 0);
+            let missing = Missing::anywhere(spikes.len() as u64);
+            let late = of_losses(missing, &losses(at_ms), measured_ms * MS, period_ms * MS);
+            prop_assert!(late.stalls.upper() >= exact.stalls.upper() - 1e-9, "{late:?} {exact:?}");
+            prop_assert!(late.stalls_at_least <= exact.stalls.total, "{late:?} {exact:?}");
         }
 
         #[test]

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use record::{Histogram, JudgeProtocol, Maxima, RESPONSE, Responses, Series, SeriesKind, grouped};
+use record::{
+    Histogram, JudgeProtocol, LATMON_WAITS_NS, Losses, Maxima, RESPONSE, Responses, Series, SeriesKind, grouped,
+};
 
 use crate::{
     frame::{End, Kind, QuestionResult},
@@ -56,6 +58,8 @@ pub struct Tally {
     sum_ns: u128,
     timed: u64,
     maxima: Maxima,
+    /// Questions without an answer, over time.
+    losses: Losses,
     /// Number of the next frame.
     next_frame: u32,
     /// Frames that are missing so far.
@@ -204,8 +208,7 @@ impl Tally {
     /// questions, ns.
     fn paces_of_latmon(&self) -> [(u128, u128); 2] {
         let needed_ns = |answers: u64, overruns: u64| {
-            u128::from(answers) * u128::from(self.period_ns)
-                + u128::from(overruns) * u128::from(record::LATMON_WAITS_NS)
+            u128::from(answers) * u128::from(self.period_ns) + u128::from(overruns) * u128::from(LATMON_WAITS_NS)
         };
         let Responses { questions, overruns, .. } = self.counts;
         let whole_ns = self.asked_for.saturating_sub(UNREPORTED).as_nanos();
@@ -240,7 +243,10 @@ impl Tally {
                 counts.late += u64::from(result.kind == Kind::Late);
                 self.add_time(ticks, result.time.saturating_mul(TICK_NS));
             }
-            (Kind::Missed, _) => counts.missed += 1,
+            (Kind::Missed, _) => {
+                counts.missed += 1;
+                self.losses.add(result.time.saturating_mul(TICK_NS), 1);
+            }
             (Kind::Spurious, _) | (Kind::Answered | Kind::Late, None) => counts.spurious += 1,
         }
         // At most: they can be misses or spurious edges, too.
@@ -367,8 +373,12 @@ impl Tally {
         *counts.overruns.get_or_insert_default() += u64::from(overruns);
         // latmon compares whole microseconds.
         let has_late = samples > 0 && u64::from(max_ns) / CELL_NS > self.period_ns / CELL_NS;
-        let counted = if has_late { &mut counts.possibly_missed } else { &mut counts.missed };
-        *counted += u64::from(overruns);
+        if has_late {
+            counts.possibly_missed += u64::from(overruns);
+        } else {
+            counts.missed += u64::from(overruns);
+            self.losses.add_run(at_ns, overruns.into(), LATMON_WAITS_NS);
+        }
         if samples > 0 {
             counts.answered += u64::from(samples);
             self.in_bulks += u64::from(samples);
@@ -487,6 +497,7 @@ impl Tally {
             corrected,
             raw: self.raw.clone(),
             maxima: self.maxima.clone(),
+            losses: self.losses.clone(),
             kind: SeriesKind::Responses(Box::new(Responses { exact, ..self.counts.clone() })),
             ..Series::default()
         }

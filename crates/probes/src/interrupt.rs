@@ -10,6 +10,7 @@
 //! | `hpet`, `gpio`, `parport`, `pps`, `evdev`, `counter`, `ptp`, `samples`, `serial`, `traced` | the sources |
 //! | `answer` | a line whose edges are the questions of an outside judge, and are answered |
 //! | `capture` | a count that a clock drives, for capture registers |
+//! | `missing` | the times of missing interrupts |
 //! | `oob` | lines of GPIO chips, for a thread of the EVL core |
 //! | `driver` | the thread that makes edges on an output line |
 //! | `shared` | counters shared by the threads and their reader |
@@ -22,6 +23,7 @@ mod driver;
 mod evdev;
 mod gpio;
 mod hpet;
+mod missing;
 mod oob;
 mod parport;
 mod pps;
@@ -59,7 +61,12 @@ pub use self::{
     serial::{ControlInput, ControlOutput},
     traced::Traced,
 };
-use self::{shared::Shared, source::Source, waiting::Waiting};
+use self::{
+    missing::{MissingTimes, missing_times},
+    shared::Shared,
+    source::Source,
+    waiting::Waiting,
+};
 use crate::probe_threads::{ProbeThreads, ThreadInfo, Work};
 
 /// The settings of an interrupt probe.
@@ -87,6 +94,7 @@ pub struct Interrupt {
     keeps_each: bool,
     work: Option<Box<dyn Work>>,
     shared: Arc<Shared>,
+    missing: MissingTimes,
     driver: Option<Driver>,
     judge: Option<Session>,
     /// True if an outside judge asks, here or at another machine.
@@ -128,14 +136,22 @@ impl Interrupt {
         let about = Interrupts { source: settings.name.clone(), ..source.describe() };
         let (keeps_each, shared, is_judged) = (source.keeps_each(), Arc::new(Shared::default()), switch.is_some());
         let driver_switch = driver.as_ref().map(Driver::switch);
-        let work =
-            Waiting { source, shared: Arc::clone(&shared), driver: driver_switch, judge: switch, has_started: false };
+        let (notes, missing) = missing_times(settings.period_ns);
+        let work = Waiting {
+            source,
+            shared: Arc::clone(&shared),
+            missing: notes,
+            driver: driver_switch,
+            judge: switch,
+            has_started: false,
+        };
         Self {
             settings,
             about,
             keeps_each,
             work: Some(Box::new(work)),
             shared,
+            missing,
             driver,
             judge,
             is_judged,
@@ -236,6 +252,7 @@ impl ProbeThreads for Interrupt {
         if self.presence.as_ref().is_some_and(|file| !file.exists()) {
             self.shared.fail(&Errno::NODEV.into());
         }
+        self.missing.collect();
     }
 
     fn add_to(&self, _index: usize, series: &mut Series) {
@@ -245,6 +262,7 @@ impl ProbeThreads for Interrupt {
             series.corrected = series.raw.clone();
             series.missed = 0;
         }
+        series.losses = self.missing.losses().clone();
         series.kind = SeriesKind::Interrupts(Box::new(figures));
     }
 

@@ -121,7 +121,7 @@ fn of_series(record: &Record, series: &Series) -> Vec<String> {
     let checks =
         [unknown, granted, wrong_maximum(series), wrong_spikes(series), too_many(phase, series), wrong_figures(series)];
     let checks = checks.into_iter().chain([wrong_windows(series), too_much_time(phase, series)]);
-    let checks = checks.chain([unknown_host(record, series), without_period(series)]);
+    let checks = checks.chain([unknown_host(record, series), without_period(series), too_many_losses(series)]);
     counts.into_iter().chain(checks).flatten().collect()
 }
 
@@ -129,6 +129,28 @@ fn of_series(record: &Record, series: &Series) -> Vec<String> {
 fn without_period(series: &Series) -> Option<String> {
     let has_none = series.kind == SeriesKind::WakeUps && series.samples > 0 && series.period_ns == 0;
     has_none.then(|| "its wake-ups have no period".to_owned())
+}
+
+/// More missing results over time than in all.
+fn too_many_losses(series: &Series) -> Option<String> {
+    let missing = match &series.kind {
+        SeriesKind::RoundTrips(trip) => trip.lost.saturating_add(trip.send_failed),
+        SeriesKind::Interrupts(interrupts) => interrupts.lost.saturating_add(interrupts.unanswered),
+        SeriesKind::Responses(responses) => responses.missed,
+        SeriesKind::WakeUps
+        | SeriesKind::Gaps(_)
+        | SeriesKind::Stream(_)
+        | SeriesKind::Capture
+        | SeriesKind::Audio(_)
+        | SeriesKind::Process(_)
+        | SeriesKind::TimerlatIrq
+        | SeriesKind::TimerlatThread => 0,
+    };
+    let over_time = series.losses.total();
+    (over_time > missing).then(|| {
+        let [over_time, missing] = [over_time, missing].map(grouped);
+        format!("it lists {over_time} missing results over time, but counts {missing}")
+    })
 }
 
 /// A series of another machine that the record does not contain. Its clock would not be compared with the run's.
@@ -370,6 +392,21 @@ fn wrong_figures(series: &Series) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Interrupts, Losses, RoundTrip};
+
+    #[test]
+    fn missing_results_over_time_are_not_more_than_all() {
+        let losses = Losses { counts: vec![(0, 2), (9, 1)], ..Losses::default() };
+        let wrong = |kind: SeriesKind| too_many_losses(&Series { kind, losses: losses.clone(), ..Series::default() });
+        let trip = |lost| SeriesKind::RoundTrips(Box::new(RoundTrip { lost, send_failed: 1, ..RoundTrip::default() }));
+        let interrupts =
+            |lost| SeriesKind::Interrupts(Box::new(Interrupts { lost, unanswered: 1, ..Interrupts::default() }));
+        let responses = |missed| SeriesKind::Responses(Box::new(Responses { missed, ..Responses::default() }));
+        assert_eq!([trip(2), interrupts(2), responses(3)].map(wrong), [None, None, None]);
+        assert!(
+            [trip(1), interrupts(1), responses(2), SeriesKind::WakeUps].into_iter().all(|kind| wrong(kind).is_some())
+        );
+    }
 
     /// Each figure of a judge that is changed alone contradicts the others.
     #[test]

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`layout`] | the histogram buckets, shared with the measuring thread |
 //! | [`histogram`] | sparse histograms, percentiles, the correction for coordinated omission |
+//! | [`losses`] | missing results over time, in bounded memory |
 //! | [`maxima`] | largest values over time, in bounded memory |
 //! | [`mod@worst`] | the worst spikes, in bounded memory |
 //! | [`model`] | the document itself and the requested measurement |
@@ -62,6 +63,7 @@ pub mod histogram;
 mod interrupt;
 pub mod kind;
 pub mod layout;
+pub mod losses;
 pub mod machine;
 mod margin;
 pub mod matrix;
@@ -103,6 +105,7 @@ pub use far::*;
 pub use histogram::{Correction, Histogram, rank};
 pub use interrupt::*;
 pub use kind::*;
+pub use losses::Losses;
 pub use machine::*;
 pub use margin::{LargestFrames, MarginTally};
 pub use matrix::*;

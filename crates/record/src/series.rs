@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    CAPTURE, CauseBound, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, ROUND_TRIP, SeriesKind,
-    Stretch, Trip,
+    CAPTURE, CauseBound, Culprit, Evidence, EvlThread, Extra, Histogram, Losses, Maxima, Played, ROUND_TRIP,
+    SeriesKind, Stretch, Trip,
     kind::{KindKeys, MeasuredBy},
     role::absent_together,
 };
@@ -68,6 +68,10 @@ pub struct Series {
     pub corrected: Histogram,
     /// Largest lateness in each window of the run.
     pub maxima: Maxima,
+    /// Missing results in each window of the run, as far as their times are known: datagrams or questions without an answer,
+    /// interrupts that did not come, frames that did not arrive. Absent if none is known, and in older records.
+    #[serde(default, skip_serializing_if = "Losses::is_empty")]
+    pub losses: Losses,
     /// Number of wake-ups later than the threshold, kept or not.
     pub spikes_total: u64,
     /// The worst spikes in order of time; at most 1000.

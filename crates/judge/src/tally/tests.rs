@@ -60,6 +60,7 @@ fn each_time_is_exact_and_misses_are_counted() {
     assert_eq!(responses.exact, [(8, 2), (1_000_008, 1)]);
     assert_eq!((responses.questions, responses.answered, responses.late, responses.missed), (4, 3, 1, 1));
     assert_eq!((responses.spurious, responses.without_time, responses.complete), (1, 0, true));
+    assert_eq!(series.losses.counts, [(0, 1)]);
 }
 
 #[test]
@@ -72,6 +73,7 @@ fn lost_frames_are_unknown_until_the_totals_say_more() {
     // Of the three, one was a miss and one a spurious edge.
     tally.add_end(&end(5, 3, 0, 1)).unwrap();
     assert_eq!((tally.counts().without_time, tally.counts().missed, tally.counts().answered), (1, 1, 3));
+    assert!(tally.to_series("rest").losses.is_empty(), "it is not known which one");
     assert!(tally.add_result(&result(2, Kind::Missed, None)).unwrap_err().contains("reset"));
     let mut tally = board();
     tally.add_result(&result(0, Kind::Missed, None)).unwrap();
@@ -181,8 +183,9 @@ fn times_that_cannot_be_are_contradictions() {
 #[test]
 fn latmon_gives_cells_and_discards_missing_answers() {
     let mut tally = latmon();
-    tally.add_bulk(&Bulk { sum_ns: 9_000, min_ns: 1_500, max_ns: 5_200, overruns: 2, samples: 3 }, 1);
-    tally.add_bulk(&Bulk { overruns: 1, ..Bulk::default() }, 2);
+    let second = 1_000_000_000;
+    tally.add_bulk(&Bulk { sum_ns: 9_000, min_ns: 1_500, max_ns: 5_200, overruns: 2, samples: 3 }, 4 * second);
+    tally.add_bulk(&Bulk { overruns: 1, ..Bulk::default() }, 9 * second);
     let mut cells = vec![0; 10];
     (cells[1], cells[2], cells[5]) = (1, 1, 1);
     tally.set_cells(cells).unwrap();
@@ -190,6 +193,7 @@ fn latmon_gives_cells_and_discards_missing_answers() {
     let responses = series.kind.responses().unwrap();
     assert_eq!((responses.missed, responses.possibly_missed, responses.overruns), (3, 0, Some(3)));
     assert_eq!((series.max_ns, series.samples, responses.clamped), (Some(5_200), 3, 0));
+    assert_eq!(series.losses.counts, [(3, 1), (4, 1), (9, 1)]);
     let expected = Histogram::from_buckets([(1_999, 1), (2_999, 1), (5_203, 1)].into_iter());
     assert_eq!(series.raw, expected, "the largest is exact");
 }

@@ -9,6 +9,7 @@ use sys::signal::allow_interruption_here;
 
 use super::{
     driver::Switch,
+    missing::MissingNotes,
     shared::Shared,
     source::{Found, Interrupted, Source},
 };
@@ -21,6 +22,7 @@ use crate::{
 pub struct Waiting<S: Source> {
     pub source: S,
     pub shared: Arc<Shared>,
+    pub missing: MissingNotes,
     /// The switch of the thread that makes the edges; `None` without one.
     pub driver: Option<Arc<Switch>>,
     /// The switch of the outside judge; `None` without one.
@@ -87,7 +89,7 @@ impl<S: Source> Drop for Waiting<S> {
 
 impl<S: Source> Waiting<S> {
     #[inline]
-    fn count(&self, interrupted: Interrupted) -> Wake {
+    fn count(&mut self, interrupted: Interrupted) -> Wake {
         let Interrupted { zero_ns, kernel_ns, woke_ns, uncertainty_ns, lost, overrun, unanswered } = interrupted;
         let shared = &self.shared;
         if let Some(kernel_ns) = kernel_ns {
@@ -100,6 +102,7 @@ impl<S: Source> Waiting<S> {
         add(&shared.lost, lost);
         add(&shared.overruns, overrun.into());
         add(&shared.unanswered, unanswered);
+        self.missing.note(zero_ns, lost.saturating_add(unanswered));
         let slot = shared.seen.load(Relaxed);
         add(&shared.seen, 1);
         Wake { slot, deadline_ns: zero_ns, woke_ns }
@@ -120,6 +123,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::interrupt::missing::missing_times;
     use crate::{
         guard::Heartbeat,
         timer::{Core, End, Fraction, Settings, Timer},
@@ -157,7 +161,8 @@ mod tests {
     /// Runs a silent source for `length`, or until a stop after `stop_after`. Returns how the thread ended.
     fn run(source: PipeReader, length: Duration, stop_after: Option<Duration>) -> End {
         let shared = Arc::default();
-        let work = Waiting { source: Blocking(source), shared, driver: None, judge: None, has_started: false };
+        let (missing, _times) = missing_times(1_000_000);
+        let work = Waiting { source: Blocking(source), shared, missing, driver: None, judge: None, has_started: false };
         let settings = Settings {
             role: "interrupt".to_owned(),
             has_own_role: true,

@@ -2,7 +2,9 @@
 
 use std::{io, sync::atomic::Ordering::Relaxed};
 
-use record::{Granted, Histogram, Maxima, Parts, RoundTrip, Series, SeriesKind, Spike, StampsMissing, Worst, grouped};
+use record::{
+    Granted, Histogram, Losses, Maxima, Parts, RoundTrip, Series, SeriesKind, Spike, StampsMissing, Worst, grouped,
+};
 use sys::udp::{IcmpError, Stamps};
 
 use super::{
@@ -26,6 +28,7 @@ pub struct Reader {
     timeout_ns: i64,
     worst: Worst,
     maxima: Maxima,
+    losses: Losses,
     /// Round trips that missed deadlines would have had.
     omitted: Histogram,
     /// Round trips out of the range of the shared histogram.
@@ -49,6 +52,7 @@ impl Reader {
             timeout_ns: settings.timeout_ns.cast_signed(),
             worst: Worst::keeping(settings.spikes_kept),
             maxima: Maxima::default(),
+            losses: Losses::default(),
             omitted: Histogram::default(),
             outside: Histogram::default(),
             directions: BothDirections::default(),
@@ -93,16 +97,23 @@ impl Reader {
                     self.last_answered = Some(self.open);
                 }
                 SlotState::None => {}
+                SlotState::NotSent => self.losses.add(self.at_ns(), 1),
                 state @ (SlotState::LostNow | SlotState::Lost) => {
                     if state == SlotState::LostNow {
                         shared.count_lost();
                     }
+                    self.losses.add(self.at_ns(), 1);
                     self.lost_in_a_row += 1;
                     self.most_in_a_row = self.most_in_a_row.max(self.lost_in_a_row);
                 }
             }
             self.open += 1;
         }
+    }
+
+    /// The deadline of the first datagram that is not settled, ns after the first deadline.
+    fn at_ns(&self) -> u64 {
+        self.open.saturating_mul(self.period_ns.cast_unsigned())
     }
 
     /// Time since the last answered datagram, ns, until the last slot; `None` without an answer. Known once all datagrams
@@ -148,6 +159,7 @@ impl Reader {
             raw,
             corrected,
             maxima: self.maxima.clone(),
+            losses: self.losses.clone(),
             spikes_total: receiving.spikes.load(Relaxed),
             spikes: self.worst.with(&[]),
             floor_ns: grant.floor_ns,

@@ -168,6 +168,7 @@ impl Window {
         match entry.tag.load(Acquire) {
             known if known == tag(sequence, ANSWERED) => SlotState::Answered,
             known if known == tag(sequence, LOST) || known == tag(sequence, LATE) => SlotState::Lost,
+            known if known == tag(sequence, NOT_SENT) => SlotState::NotSent,
             _ => SlotState::None,
         }
     }
@@ -184,7 +185,9 @@ pub enum SlotState {
     LostNow,
     /// It was given up earlier.
     Lost,
-    /// Nothing was sent, or it is no longer remembered.
+    /// The kernel refused to send it.
+    NotSent,
+    /// There was no datagram, or it is no longer remembered.
     None,
 }
 
@@ -248,7 +251,8 @@ mod tests {
         assert_eq!(answer(&window, 0, 1, 501), (Answer::Duplicate, false));
         let _ = window.open(1, slot(20));
         assert!(window.not_sent(1) && !window.not_sent(1));
-        assert_eq!((window.give_up(1, 100), answer(&window, 1, 2, 30).0), (SlotState::None, Answer::Unknown));
+        assert_eq!((window.give_up(1, 100), answer(&window, 1, 2, 30).0), (SlotState::NotSent, Answer::Unknown));
+        assert_eq!(window.give_up(9, 100), SlotState::None);
     }
 
     #[test]

@@ -141,6 +141,7 @@ fn count_faults() {
     assert_eq!(round_trip.duplicates, faults.doubled, "{round_trip:?}");
     assert_eq!(round_trip.reordered, faults.reordered, "{round_trip:?}");
     assert_eq!(round_trip.lost_in_a_row, faults.lost_in_a_row, "{round_trip:?}");
+    assert_eq!((series.losses.total(), series.losses.counts.len()), (faults.lost, 2), "{:?}", series.losses);
     assert!(faults.lost > 0 && faults.doubled > 0 && faults.reordered > 0);
     assert_eq!((round_trip.late, round_trip.foreign), (0, 0));
     assert_eq!(record.series[0].samples, round_trip.sent);

@@ -49,6 +49,8 @@ pub fn edges_without_an_interrupt_are_counted() -> Result<()> {
     let (series, figures) = interrupts(&record)?;
     ensure!(lost > 30 && figures.unanswered.abs_diff(lost) <= 1 && figures.lost == 0, "{lost} {figures:?}");
     ensure!((series.samples + figures.unanswered).abs_diff(300) <= 3, "{} {figures:?}", series.samples);
+    // One after the last interrupt has no time.
+    ensure!(figures.unanswered - series.losses.total() <= 1, "{:?} {figures:?}", series.losses);
     ensure!(series.max_ns < Some(5_000_000), "an edge was taken for that of another period: {:?}", series.max_ns);
     Ok(())
 }
