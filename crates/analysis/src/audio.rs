@@ -225,7 +225,7 @@ pub fn statement(series: &Series, audio: &Audio) -> String {
     if played == 0 {
         return "no period was played, so there is no conclusion".to_owned();
     }
-    let stalls = stalls::of_xruns(series, audio).stalls;
+    let stalls = stalls::of_xruns(series, audio).count().stalls;
     let periods = format!("{} periods", grouped(played));
     let seen = match (xruns, stalls.total) {
         (0, _) => format!("no xrun in {periods}"),

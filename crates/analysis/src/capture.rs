@@ -6,12 +6,13 @@ use record::{
 
 use crate::{
     duration::{format_ns, format_unsigned_ns},
+    events::Events,
     float::to_i64,
     presentation::Margins,
     profile::Profile,
     rules::{Obstacles, Shown, duration_needed, excellent, measure_longer, severity, shown},
     stalls::{self, Missing},
-    statistics::{Exposure, Late},
+    statistics::Exposure,
 };
 
 /// Judges whether the captured stream holds the limits of `profile`.
@@ -160,7 +161,7 @@ impl Bounds {
         let error_ns = error_ns(capture);
         let lost = stalls::of_missing(elsewhere, series.period_ns, profile.period_ns);
         let with = |limit_ns, error_of_margins_ns| {
-            let others = lost.with(overdue(capture, profile, error_of_margins_ns));
+            let others = lost.clone().with(overdue(capture, profile, error_of_margins_ns));
             exposure(capture, series, others, &Profile { limit_ns, ..profile.clone() })
         };
         Self {
@@ -188,7 +189,7 @@ impl Bounds {
 
 /// The cycles of the use that the capture covered, with the late and missing frames and with `others`. Frames that the
 /// capture itself may have dropped are not counted.
-fn exposure(capture: &Capture, series: &Series, others: Late, profile: &Profile) -> Exposure {
+fn exposure(capture: &Capture, series: &Series, others: Events, profile: &Profile) -> Exposure {
     let absent = absent(capture).saturating_sub(dropped(capture));
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_missing(missing(capture, absent), series.period_ns, profile.period_ns));
@@ -196,7 +197,7 @@ fn exposure(capture: &Capture, series: &Series, others: Late, profile: &Profile)
     // A group of frames is a cycle of the stream. The frames count also if their lateness is not known.
     let frames = if capture.lateness_unknown.is_some() { capture.frames } else { series.samples };
     let cycles = frames.saturating_add(absent) / capture.frames_per_period.max(1);
-    Exposure::of(cycles, late, series.period_ns, profile.period_ns)
+    Exposure::of(cycles, late.count(), series.period_ns, profile.period_ns)
 }
 
 /// True if frames with a lateness were captured, with the period of the use and fine enough timestamps.
@@ -314,10 +315,10 @@ fn presentation_unknown(capture: &Capture, profile: &Profile) -> Option<String> 
 }
 
 /// The stalls of frames that were captured after their presentation times by more than `error_ns`.
-fn overdue(capture: &Capture, profile: &Profile, error_ns: i64) -> Late {
+fn overdue(capture: &Capture, profile: &Profile, error_ns: i64) -> Events {
     match presentation(capture, profile) {
         Presentation::Known { margins, .. } => margins.overdue(profile, error_ns),
-        Presentation::NotLimited | Presentation::WithoutClock | Presentation::Unknown(_) => Late::default(),
+        Presentation::NotLimited | Presentation::WithoutClock | Presentation::Unknown(_) => Events::default(),
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn exposures(record: &Record, profile: &Profile) -> Vec<Exposure> {
         let observed_ns = series.kind.noise().map_or(0, |noise| noise.observed_ns);
         let late = stalls::late(series, profile.period_ns, profile.limit_ns);
         let cycles = observed_ns / profile.period_ns.max(1);
-        Exposure { any_time, ..Exposure::of(cycles, late, profile.period_ns, profile.period_ns) }
+        Exposure { any_time, ..Exposure::of(cycles, late.count(), profile.period_ns, profile.period_ns) }
     };
     record.probe_series().map(exposure).collect()
 }

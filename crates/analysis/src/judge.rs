@@ -7,6 +7,7 @@ use record::{
 use crate::{
     audio, cores, cpu_list,
     duration::{format_exact, format_ns, format_unsigned_ns, parse_ns},
+    events::Events,
     gaps,
     groups::{Group, groups},
     presentation, process,
@@ -17,7 +18,7 @@ use crate::{
         profile_option, repeated, shown, thread_options,
     },
     stalls::{self, Missing},
-    statistics::{Exposure, Late},
+    statistics::Exposure,
     stream,
     summary::{max_of, phase_in_words, unsure_maximum, when},
 };
@@ -392,13 +393,12 @@ fn stamp_error_ns(series: &Series) -> i64 {
     error_ns.map_or(0, |error_ns| i64::try_from(error_ns).unwrap_or(i64::MAX))
 }
 
-/// The stalls of wake-ups that can have been later than the limit; at least those that were later whatever the error of the
-/// stamps was.
-fn late_within_error(series: &Series, profile: &Profile) -> Late {
+/// The wake-ups that can have been later than the limit; at least those that were later whatever the error of the stamps was.
+fn late_within_error(series: &Series, profile: &Profile) -> Events {
     let late = |limit_ns: i64| stalls::late(series, profile.period_ns, limit_ns);
     let error_ns = stamp_error_ns(series);
     let certain = late(profile.limit_ns.saturating_add(error_ns));
-    Late { stalls_at_least: certain.stalls_at_least, ..late(profile.limit_ns.saturating_sub(error_ns).max(0)) }
+    Events { stalls_at_least: certain.stalls_at_least, ..late(profile.limit_ns.saturating_sub(error_ns).max(0)) }
 }
 
 /// The reason if the run showed neither that the stalls are rare enough nor that they are too frequent.
@@ -410,9 +410,9 @@ fn open(record: &Record, profile: &Profile, groups: &[Group], judged: &[Judged])
         return format!("no cycle of the use was measured on {}: run `{command}`", place(series));
     }
     // Fewer doubtful stalls than tolerated do not prevent PASS in a longer run.
-    let can_reach = |late: Late| exposure.can_reach(late.stalls, profile.tolerates);
+    let can_reach = |events: Events| exposure.can_reach(events.count().stalls, profile.tolerates);
     let without_time = || unknown_decide(series).or_else(|| unexplained_decide(series, profile));
-    let doubt = Some(possibly_late(series, profile)).filter(|late| can_reach(*late)).and_then(|_| without_time());
+    let doubt = if can_reach(possibly_late(series, profile)) { without_time() } else { None };
     let within_error = || error_decides(series, profile).filter(|_| can_reach(late_within_error(series, profile)));
     if let Some(doubt) = doubt.or_else(within_error) {
         return doubt;
@@ -448,13 +448,13 @@ fn unexplained_decide(series: &Series, profile: &Profile) -> Option<String> {
     })
 }
 
-/// The stalls of missed deadlines without a late wake-up. Those of a talker are slots without a frame, which are missing.
-fn possibly_late(series: &Series, profile: &Profile) -> Late {
+/// The missed deadlines without a late wake-up. Those of a talker are slots without a frame, which are missing.
+fn possibly_late(series: &Series, profile: &Profile) -> Events {
     match (series.kind.talker(), series.kind.responses()) {
-        (Some(_), _) => Late::default(),
+        (Some(_), _) => Events::default(),
         (None, Some(responses)) => {
             let unknown = Missing::anywhere(responses.unknown());
-            Late { stalls_at_least: 0, ..stalls::of_missing(unknown, series.period_ns, profile.period_ns) }
+            stalls::of_missing(unknown, series.period_ns, profile.period_ns).possible()
         }
         (None, None) => stalls::possibly_late(series, profile.period_ns, profile.limit_ns),
     }
@@ -603,10 +603,15 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
     let (missing, of_missing) = match (series.kind.talker(), series.kind.interrupts(), series.kind.responses()) {
         (Some(talker), ..) => stream::missing(record, talker, series.period_ns, profile.period_ns),
         (None, Some(interrupts), _) => {
-            of_losses(interrupts.lost.saturating_add(interrupts.unanswered), series.period_ns)
+            let (missing, events) = of_losses(interrupts.lost.saturating_add(interrupts.unanswered), series.period_ns);
+            let stalls_at_least = match interrupts.has_period() {
+                true => events.stalls_at_least,
+                false => stalls::least_in_windows(&series.losses, missing, profile.period_ns.max(series.period_ns)),
+            };
+            (missing, Events { stalls_at_least, ..events })
         }
         (None, None, Some(responses)) => of_losses(responses.missed, responses.unanswered_ns(series.period_ns)),
-        (None, None, None) => (0, Late::default()),
+        (None, None, None) => (0, Events::default()),
     };
     let refused = series.kind.talker().map_or(0, record::Talker::most_refused);
     let deadlines = match (series.kind.interrupts(), series.kind.responses()) {
@@ -619,7 +624,7 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
         }
         (None, None) => counted.total().saturating_add(refused),
     };
-    let exposure = Exposure::of(deadlines, late.with(of_missing), series.period_ns, profile.period_ns);
+    let exposure = Exposure::of(deadlines, late.with(of_missing).count(), series.period_ns, profile.period_ns);
     // Questions and interrupts can be further apart than requested.
     let lasts_whole_phase = series.kind.interrupts().is_some() || series.kind.responses().is_some();
     let of_phase_ns = if lasts_whole_phase { measured_ns(record, series) } else { 0 };

@@ -28,7 +28,8 @@
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
 //! | [`linuxcnc`] | the periods of a `LinuxCNC` configuration |
 //! | `rate` | rates as text: `1 per hour` |
-//! | `stalls` | late cycles grouped by their cause in time |
+//! | `stalls` | the late and missing results of a series |
+//! | `events` | late and missing results, counted as stalls |
 //! | `sequential` | conclusions that hold at every moment of a run |
 //! | `rules` | rules that several verdicts share |
 //! | `data_file` | files of profiles and references |
@@ -45,6 +46,7 @@ pub mod cores;
 mod cpu_list;
 mod data_file;
 pub mod duration;
+mod events;
 pub mod float;
 mod gaps;
 mod groups;

@@ -4,6 +4,7 @@ use record::{Listener, Outcome, PresentationMargin, Record, Series, UseVerdict, 
 
 use crate::{
     duration::format_ns,
+    events::Events,
     float::{to_i64, to_u64},
     profile::Profile,
     rules::severity,
@@ -45,17 +46,17 @@ impl Margins<'_> {
 
     /// The reason for FAIL if presentation times are too far ahead: on average, or if the use does not tolerate one of them.
     pub(crate) fn too_far_ahead(&self, most_ns: i64, profile: &Profile, exposure: &Exposure) -> Option<String> {
-        let one = stalls::of_missing(Missing::anywhere(1), profile.period_ns, profile.period_ns);
+        let one = stalls::of_missing(Missing::anywhere(1), profile.period_ns, profile.period_ns).count();
         let with_one = Exposure { late: one, ..*exposure };
         let is_usual = self.margin.mean_ns > most_ns.saturating_add(self.error_ns) as f64;
         self.ahead(most_ns).filter(|_| is_usual || with_one.exceeds(profile.tolerates, 1))
     }
 
-    /// The stalls of frames that came after their presentation times by more than `error_ns`.
-    pub(crate) fn overdue(&self, profile: &Profile, error_ns: i64) -> Late {
+    /// The frames that came after their presentation times by more than `error_ns`.
+    pub(crate) fn overdue(&self, profile: &Profile, error_ns: i64) -> Events {
         let is_certain = |margin_ns: i64| margin_ns < error_ns.saturating_neg();
         if !is_certain(self.margin.min_ns) {
-            return Late::default();
+            return Events::default();
         }
         let certain = self.margin.worst.iter().filter(|frame| is_certain(frame.ns));
         let listed: Vec<u64> = certain.map(|frame| frame.at_ns.max(0).unsigned_abs()).collect();
@@ -103,7 +104,7 @@ fn judge(series: &Series, listener: &Listener, most_ns: i64, profile: &Profile) 
     if let Some(why) = margins.too_far_ahead(most_ns, profile, &exposure(Late::default())) {
         return Some((Outcome::Fail, why));
     }
-    if exposure(margins.overdue(profile, error_ns)).exceeds(profile.tolerates, 1) {
+    if exposure(margins.overdue(profile, error_ns).count()).exceeds(profile.tolerates, 1) {
         return Some((Outcome::Fail, margins.overdue_in_words()));
     }
     let why = margins.ahead(most_ns)?;

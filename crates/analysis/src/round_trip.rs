@@ -1,6 +1,6 @@
 //! The verdict on round trips.
 
-use record::{Outcome, Record, RoundTrip, Series, UseVerdict, grouped};
+use record::{Losses, Outcome, Record, RoundTrip, Series, UseVerdict, grouped};
 
 use crate::{
     duration::{format_exact, format_ns, format_unsigned_ns},
@@ -61,9 +61,24 @@ pub(crate) fn exposures(record: &Record, profile: &Profile) -> Vec<Exposure> {
     let any_time = record.scenario.until_decided;
     // If the far end was lost, that is the reason for the last missing answers.
     let far_lost = record.far.as_ref().is_some_and(|far| far.lost.is_some());
-    let missing = |trip: &RoundTrip| if far_lost { Missing::default() } else { missing(trip) };
-    let of = |(series, trip): (&Series, &RoundTrip)| exposure(series, missing(trip), profile);
+    let of = |(series, trip): (&Series, &RoundTrip)| match far_lost {
+        true => {
+            let losses = before_last_answer(series);
+            exposure(series, Missing::anywhere(losses.total()), &losses, profile)
+        }
+        false => exposure(series, missing(trip), &series.losses, profile),
+    };
     round_trips(record).map(of).map(|exposure| Exposure { any_time, ..exposure }).collect()
+}
+
+/// The datagrams without an answer in the windows before that of the last answer.
+fn before_last_answer(series: &Series) -> Losses {
+    let Losses { window_ns, counts } = &series.losses;
+    let last = series.maxima.max_ns.iter().rposition(Option::is_some).unwrap_or(0) as u64;
+    let until_ns = last.saturating_mul(series.maxima.window_ns);
+    let is_before = |number: u64| number.saturating_add(1).saturating_mul(*window_ns) <= until_ns;
+    let counts = counts.iter().copied().filter(|(number, _)| is_before(*number)).collect();
+    Losses { window_ns: *window_ns, counts }
 }
 
 /// Datagrams without an answer, and those that the kernel refused.
@@ -78,11 +93,11 @@ fn missing(round_trip: &RoundTrip) -> Missing {
 }
 
 /// The cycles of the use that a series covered. A datagram without an answer is a late cycle.
-fn exposure(series: &Series, missing: Missing, profile: &Profile) -> Exposure {
+fn exposure(series: &Series, missing: Missing, losses: &Losses, profile: &Profile) -> Exposure {
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
-    let late = late.with(stalls::of_losses(missing, &series.losses, series.period_ns, profile.period_ns));
+    let late = late.with(stalls::of_losses(missing, losses, series.period_ns, profile.period_ns));
     let late = late.with(stalls::possibly_late(series, profile.period_ns, profile.limit_ns));
-    Exposure::of(series.samples.saturating_add(missing.total), late, series.period_ns, profile.period_ns)
+    Exposure::of(series.samples.saturating_add(missing.total), late.count(), series.period_ns, profile.period_ns)
 }
 
 /// The outcome with its reason.
@@ -287,6 +302,10 @@ mod tests {
         let lost = Some("the connection ended".to_owned());
         far_lost.far = Some(Box::new(Far { host: "board-b".to_owned(), lost, ..Far::default() }));
         judged(&far_lost, Outcome::Inconclusive, "the far end on board-b was lost: the connection ended: run it again");
+        // Answers came until the end, and a datagram was lost every 2 s before.
+        let series = &mut far_lost.series[0];
+        (series.maxima.max_ns, series.losses.counts) = (vec![Some(0); 20], (0..9).map(|n| (n * 2, 1)).collect());
+        assert_eq!(crate::judge(&far_lost, profile).outcome, Outcome::Fail);
     }
 
     #[test]

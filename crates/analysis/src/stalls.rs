@@ -1,4 +1,4 @@
-//! Late cycles grouped into stalls.
+//! The late and missing results of a series, grouped into stalls.
 //!
 //! One cause often makes many neighbouring cycles late, so late cycles are not independent of each other. Stalls are
 //! taken as independent: late cycles that follow each other within a second belong to one stall.
@@ -6,20 +6,18 @@
 use record::{Audio, Histogram, Losses, Maxima, Series, Spike, layout};
 
 use crate::{
-    statistics::{Grouped, Late},
+    events::{Events, SECOND_NS, Stretch, gap_ns, joined},
     summary::max_of,
 };
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// The wake-ups of `series` that were more than `limit_ns` late, for a use with a cycle of `period_ns`.
 ///
 /// A stall that lasts longer than a second counts as one for each second that it began. A thread of a program without a
 /// known period counts as one with the period of the use.
-pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
+pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Events {
     let measured_ns = if series.period_ns == 0 { period_ns } else { series.period_ns };
     if max_of(series).is_none_or(|max_ns| max_ns <= limit_ns) {
-        return Late::default();
+        return Events::default();
     }
     let (listed, are_all) = listed(series, limit_ns);
     let of_list = listed_stalls(&listed, measured_ns, period_ns, limit_ns);
@@ -31,21 +29,22 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
         sum.saturating_add(late_ns.unsigned_abs().div_ceil(SECOND_NS).saturating_mul(*count))
     });
     let windows = late_windows(&series.maxima, limit_ns);
-    let seconds = least_seconds(series.maxima.window_ns, &windows, period_ns);
+    let seconds = least_seconds(series.maxima.window_ns, windows.iter().map(|&(number, _)| number), period_ns);
     let [certain, possible] = late_deadlines(series, &wake_ups, limit_ns);
     let cycles = most_cycles(possible, total(&wake_ups), measured_ns, period_ns).max(seconds);
     let certain_cycles = in_cycles(certain, measured_ns, period_ns);
     // Each is a lower bound: further late wake-ups between the listed ones make stalls longer, not fewer.
     let stalls_at_least = seconds.max(seconds_of(certain_cycles, period_ns)).max(of_list.stalls_at_least);
-    // Each stall makes a cycle late.
-    let chains = match has_all_windows(series, measured_ns) {
-        true => chains(series.maxima.window_ns, &windows, measured_ns.max(period_ns)),
-        false => Vec::new(),
-    };
-    let stalls = in_chains(most_seconds, &chains).at_most(cycles);
-    // The windows can have fewer if the figures of the record are not exact.
-    let others = Grouped::of([stalls_at_least.saturating_sub(stalls.total)]);
-    Late { cycles, stalls: stalls.and(others), stalls_at_least }
+    let known = Events { cycles, stalls_at_least, gap_ns: gap_ns(measured_ns.max(period_ns)), ..Events::default() };
+    match has_all_windows(series, measured_ns) && !windows.is_empty() {
+        // Each stall makes a cycle late.
+        true => Events {
+            stretches: windows.iter().map(|&(number, late_ns)| window(&series.maxima, number, late_ns)).collect(),
+            cycles_in_stretches: most_seconds.min(cycles),
+            ..known
+        },
+        false => Events { unknown_runs: total(&wake_ups), unknown_seconds: most_seconds.min(cycles), ..known },
+    }
 }
 
 /// The number of late wake-ups of `series`. If the record has no exact values, it contains those in the bucket of the limit.
@@ -97,72 +96,20 @@ fn has_all_windows(series: &Series, measured_ns: u64) -> bool {
     windows_ns >= u128::from(series.raw.total()) * u128::from(measured_ns)
 }
 
-/// A window of the run with late or missing results.
-struct Window {
-    /// Its number, from 0.
-    number: u64,
-    /// The largest known lateness in it, ns; 0 for missing results.
-    late_ns: u64,
-    /// The least number of late or missing results in it.
-    results: u64,
+/// The windows with a late wake-up in order, each with its number and largest lateness in ns.
+fn late_windows(maxima: &Maxima, limit_ns: i64) -> Vec<(u64, u64)> {
+    let late = |max_ns: &Option<i64>| max_ns.filter(|max_ns| *max_ns > limit_ns).map(i64::unsigned_abs);
+    (0u64..).zip(&maxima.max_ns).filter_map(|(number, max_ns)| Some((number, late(max_ns)?))).collect()
 }
 
-/// The windows with a late wake-up, in order.
-fn late_windows(maxima: &Maxima, limit_ns: i64) -> Vec<Window> {
-    let late = (0u64..).zip(&maxima.max_ns).filter_map(|(number, max_ns)| {
-        let late_ns = max_ns.filter(|max_ns| *max_ns > limit_ns)?.unsigned_abs();
-        Some(Window { number, late_ns, results: 1 })
-    });
-    late.collect()
-}
-
-/// The windows with missing results, in order.
-fn windows_of(losses: &Losses) -> Vec<Window> {
-    losses.counts.iter().map(|&(number, results)| Window { number, late_ns: 0, results }).collect()
-}
-
-/// Windows with late or missing results that a single stall can contain.
-struct Chain {
-    /// The least number of results in them.
-    results: u64,
-    /// The longest possible stall, in seconds.
-    seconds: u64,
-}
-
-/// The chains of windows without a time between them that would end a stall.
-fn chains(window_ns: u64, windows: &[Window], period_ns: u64) -> Vec<Chain> {
-    let mut chains: Vec<Chain> = Vec::new();
-    let (mut start_ns, mut end_ns) = (0, 0u64);
-    for window in windows {
-        let from_ns = window.number.saturating_mul(window_ns);
-        let is_linked = from_ns < end_ns.saturating_add(gap_ns(period_ns));
-        if chains.is_empty() || !is_linked {
-            chains.push(Chain { results: 0, seconds: 0 });
-            start_ns = from_ns;
-        }
-        // Of a result at the end of the window.
-        let to_ns = from_ns.saturating_add(window_ns).saturating_add(window.late_ns);
-        end_ns = end_ns.max(to_ns);
-        let chain = chains.last_mut().expect("one was just added");
-        chain.results = chain.results.saturating_add(window.results);
-        chain.seconds = (end_ns - start_ns).div_ceil(SECOND_NS);
+/// A window with a late wake-up, which can be at its end.
+fn window(maxima: &Maxima, number: u64, late_ns: u64) -> Stretch {
+    let start_ns = number.saturating_mul(maxima.window_ns);
+    Stretch {
+        start_ns,
+        end_ns: start_ns.saturating_add(maxima.window_ns.saturating_sub(1)).saturating_add(late_ns),
+        cycles: 1,
     }
-    chains
-}
-
-/// The longest possible stalls of late wake-ups that count `most_seconds`. Without windows, all of them can be in one.
-fn in_chains(most_seconds: u64, chains: &[Chain]) -> Grouped {
-    if chains.is_empty() {
-        return Grouped::of([most_seconds]);
-    }
-    let mut extra = most_seconds.saturating_sub(chains.iter().map(|chain| chain.results).sum());
-    let mut longest_first: Vec<&Chain> = chains.iter().collect();
-    longest_first.sort_by_key(|chain| std::cmp::Reverse(chain.seconds));
-    Grouped::of(longest_first.into_iter().map(|chain| {
-        let seconds = chain.seconds.min(chain.results.saturating_add(extra));
-        extra -= seconds.saturating_sub(chain.results);
-        seconds
-    }))
 }
 
 /// The least number of seconds with a cycle late if `cycles` were.
@@ -177,17 +124,28 @@ fn lowest_in_bucket(late_ns: i64) -> i64 {
 }
 
 /// Stalls from the time of each late wake-up.
-fn listed_stalls(late: &[&Spike], measured_ns: u64, period_ns: u64, limit_ns: i64) -> Late {
+fn listed_stalls(late: &[&Spike], measured_ns: u64, period_ns: u64, limit_ns: i64) -> Events {
     let wake_ups = late.iter().map(|spike| LateWakeUp {
         at_ns: spike.at_ns,
         lateness_ns: spike.lateness_ns.unsigned_abs(),
         deadlines: (spike.lateness_ns.abs_diff(limit_ns) - 1) / measured_ns.max(1) + 1,
     });
-    let stalls = stalls(wake_ups, measured_ns, period_ns);
+    of_stalls(&stalls(wake_ups, measured_ns, period_ns), measured_ns, period_ns)
+}
+
+/// Stalls whose times are known exactly.
+fn of_stalls(stalls: &[Stall], measured_ns: u64, period_ns: u64) -> Events {
     let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.cycles);
-    let counted = Grouped::of(stalls.iter().map(seconds));
     let cycles = stalls.iter().map(|stall| stall.cycles).fold(0, u64::saturating_add);
-    Late { cycles, stalls: counted, stalls_at_least: counted.total }
+    let stretch = |stall: &Stall| Stretch { start_ns: stall.start_ns, end_ns: stall.end_ns, cycles: stall.cycles };
+    Events {
+        cycles,
+        stalls_at_least: stalls.iter().map(seconds).fold(0, u64::saturating_add),
+        stretches: stalls.iter().map(stretch).collect(),
+        cycles_in_stretches: cycles,
+        gap_ns: gap_ns(measured_ns.max(period_ns)),
+        ..Events::default()
+    }
 }
 
 /// A wake-up, or a period of audio, that was too late.
@@ -209,11 +167,6 @@ struct Stall {
     cycles: u64,
     /// The end of the last of these cycles, likewise.
     counted_ns: u64,
-}
-
-/// The longest time on time within a stall. Two late wake-ups of long periods can be more than a second apart.
-fn gap_ns(period_ns: u64) -> u64 {
-    SECOND_NS.max(period_ns.saturating_mul(2))
 }
 
 /// Groups late wake-ups in order of time.
@@ -243,14 +196,14 @@ fn stalls(late: impl Iterator<Item = LateWakeUp>, measured_ns: u64, period_ns: u
     stalls
 }
 
-/// The stalls that missed deadlines without a late wake-up can have been, as those in a pause of the guard. None of them is
-/// certain. Several can have been missed in a row.
-pub(crate) fn possibly_late(series: &Series, period_ns: u64, limit_ns: i64) -> Late {
+/// The missed deadlines without a late wake-up, as those in a pause of the guard. None of them is certainly late. Several can
+/// have been missed in a row.
+pub(crate) fn possibly_late(series: &Series, period_ns: u64, limit_ns: i64) -> Events {
     let missed = without_late_wake_up(series);
     if missed.saturating_mul(series.period_ns) <= limit_ns.max(0).unsigned_abs() {
-        return Late::default();
+        return Events::default();
     }
-    Late { stalls_at_least: 0, ..of_missing(Missing::anywhere(missed), series.period_ns, period_ns) }
+    of_missing(Missing::anywhere(missed), series.period_ns, period_ns).possible()
 }
 
 /// The missed deadlines of a series without a late wake-up.
@@ -286,45 +239,70 @@ impl Missing {
     }
 }
 
-/// The stalls of `missing` deadlines, `measured_ns` apart, whose times the record does not contain.
+/// `missing` deadlines, `measured_ns` apart, whose times the record does not contain.
 ///
 /// They are at least one stall for each second that they fill. At most, each run of consecutive ones counts once for each
 /// second. All can be in one stall, with less than a second between them.
-pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> Late {
+pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> Events {
     let Missing { total, runs } = missing;
     if total == 0 {
-        return Late::default();
+        return Events::default();
     }
     let seconds = |run: u64| seconds_of(run, measured_ns).min(in_cycles(run, measured_ns, period_ns));
     // One run is long, and the others are single ones.
-    let single = runs.clamp(1, total) - 1;
-    Late {
+    let unknown_runs = runs.clamp(1, total);
+    let single = unknown_runs - 1;
+    Events {
         cycles: most_cycles(total, runs, measured_ns, period_ns),
-        stalls: Grouped::of([seconds(total - single).saturating_add(single)]),
         stalls_at_least: seconds(total),
+        unknown_runs,
+        unknown_seconds: seconds(total - single).saturating_add(single),
+        gap_ns: gap_ns(measured_ns.max(period_ns)),
+        ..Events::default()
     }
 }
 
-/// The stalls of `missing` deadlines, of which `losses` contains the times of some or all.
-pub(crate) fn of_losses(missing: Missing, losses: &Losses, measured_ns: u64, period_ns: u64) -> Late {
+/// `missing` deadlines, of which `losses` contains the times of some or all. A missing result takes the time of its deadline.
+pub(crate) fn of_losses(missing: Missing, losses: &Losses, measured_ns: u64, period_ns: u64) -> Events {
+    let of_all = of_missing(missing, measured_ns, period_ns);
     let known = losses.total().min(missing.total);
-    let rest = Missing { total: missing.total - known, ..missing };
-    let of_rest = of_missing(rest, measured_ns, period_ns);
     if known == 0 {
-        return of_rest;
+        return of_all;
     }
-    let windows = windows_of(losses);
-    let anywhere = of_missing(Missing { total: known, ..missing }, measured_ns, period_ns);
-    let chains = chains(losses.window_ns, &windows, measured_ns.max(period_ns));
-    let stalls_at_least = least_seconds(losses.window_ns, &windows, period_ns).max(anywhere.stalls_at_least);
-    // Each stall makes a cycle late. Windows that contain more than are missing contradict the record.
-    let stalls = in_chains(known, &chains).at_most(anywhere.cycles.max(stalls_at_least));
-    Late { stalls, stalls_at_least, ..anywhere }.with(of_rest)
+    let of_known = of_missing(Missing { total: known, ..missing }, measured_ns, period_ns);
+    let of_rest = of_missing(Missing { total: missing.total - known, ..missing }, measured_ns, period_ns);
+    let window = |&(number, count): &(u64, u64)| {
+        let start_ns = number.saturating_mul(losses.window_ns);
+        let end_ns = start_ns.saturating_add(losses.window_ns.saturating_sub(1)).saturating_add(measured_ns);
+        Stretch { start_ns, end_ns, cycles: count }
+    };
+    // A chain of windows has room for so many cycles of the use, with a part of one at each end.
+    let cycles = |chain: Stretch| {
+        let room = ((chain.end_ns - chain.start_ns) / period_ns.max(1)).saturating_add(2);
+        Stretch { cycles: chain.cycles.min(room), ..chain }
+    };
+    let chains = joined(losses.counts.iter().map(window).collect(), of_known.gap_ns);
+    let stretches: Vec<Stretch> = chains.into_iter().map(cycles).collect();
+    let in_windows = stretches.iter().map(|stretch| stretch.cycles).fold(0, u64::saturating_add);
+    let of_known = Events {
+        cycles: of_known.cycles.min(in_windows),
+        stalls_at_least: of_all.stalls_at_least.max(least_in_windows(losses, known, period_ns)),
+        stretches,
+        cycles_in_stretches: known.min(in_windows),
+        gap_ns: of_known.gap_ns,
+        ..Events::default()
+    };
+    of_known.with(of_rest)
 }
 
-/// The stalls of `total` frames that count as late although they came in their slots. `listed_ns` contains the times of
-/// some or all of them.
-pub(crate) fn of_frames(total: u64, listed_ns: &[u64], measured_ns: u64, period_ns: u64) -> Late {
+/// The least number of stalls of `missing` results by the windows of those whose times are known.
+pub(crate) fn least_in_windows(losses: &Losses, missing: u64, period_ns: u64) -> u64 {
+    let windows = losses.counts.iter().map(|&(number, _)| number);
+    least_seconds(losses.window_ns, windows, period_ns).clamp(missing.min(1), missing)
+}
+
+/// `total` frames that count as late although they came in their slots. `listed_ns` contains the times of some or all of them.
+pub(crate) fn of_frames(total: u64, listed_ns: &[u64], measured_ns: u64, period_ns: u64) -> Events {
     let at_all_times = of_missing(Missing::anywhere(total), measured_ns, period_ns);
     if listed_ns.is_empty() {
         return at_all_times;
@@ -336,11 +314,11 @@ pub(crate) fn of_frames(total: u64, listed_ns: &[u64], measured_ns: u64, period_
     if listed.len() as u64 >= total {
         return known;
     }
-    Late { stalls_at_least: at_all_times.stalls_at_least.max(known.stalls_at_least), ..at_all_times }
+    Events { stalls_at_least: at_all_times.stalls_at_least.max(known.stalls_at_least), ..at_all_times }
 }
 
-/// The stalls of the xruns of an audio series. Their times are unknown if the series does not list them all.
-pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Late {
+/// The xruns of an audio series. Their times are unknown if the series does not list them all.
+pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Events {
     let listed: Vec<&Spike> =
         series.spikes.iter().filter(|spike| spike.played.is_some_and(|played| played.xrun)).collect();
     if (listed.len() as u64) < audio.xruns {
@@ -352,9 +330,7 @@ pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Late {
         deadlines: 1,
     });
     let stalls = stalls(late, series.period_ns, series.period_ns);
-    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.cycles);
-    let counted = Grouped::of(stalls.iter().map(seconds));
-    Late { cycles: audio.xruns, stalls: counted, stalls_at_least: counted.total }
+    Events { cycles: audio.xruns, ..of_stalls(&stalls, series.period_ns, series.period_ns) }
 }
 
 /// The deadlines that were certainly late, and those that can have been: without exact values, those in the bucket of the limit
@@ -390,15 +366,15 @@ fn in_cycles(deadlines: u64, measured_ns: u64, period_ns: u64) -> u64 {
     u64::try_from(ns.div_ceil(u128::from(period_ns))).unwrap_or(u64::MAX)
 }
 
-/// The least number of seconds that together contain a late or missing result of each window that has one; of cycles of the
-/// use, if they are longer. A second can contain the end of a window and the begin of the next one.
-fn least_seconds(window_ns: u64, windows: &[Window], period_ns: u64) -> u64 {
+/// The least number of seconds that together contain a late or missing result of each of these windows, whose numbers are in
+/// order; of cycles of the use, if they are longer. A second can contain the end of a window and the begin of the next one.
+fn least_seconds(window_ns: u64, windows: impl Iterator<Item = u64>, period_ns: u64) -> u64 {
     let windows_in_a_second = SECOND_NS.max(period_ns).div_ceil(window_ns.max(1)).saturating_add(1);
     let (mut seconds, mut next) = (0, 0);
     for window in windows {
-        if window.number >= next {
+        if window >= next {
             seconds += 1;
-            next = window.number.saturating_add(windows_in_a_second);
+            next = window.saturating_add(windows_in_a_second);
         }
     }
     seconds
@@ -409,6 +385,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::statistics::{Grouped, Late};
 
     const MS: u64 = 1_000_000;
 
@@ -443,7 +420,7 @@ mod tests {
     }
 
     fn of(series: &Series) -> (u64, u64, u64) {
-        let Late { cycles, stalls, stalls_at_least } = late(series, MS, 100_000);
+        let Late { cycles, stalls, stalls_at_least } = late(series, MS, 100_000).count();
         (cycles, stalls.total, stalls_at_least)
     }
 
@@ -486,7 +463,8 @@ mod tests {
             max_ns: late.chars().map(|c| Some(if c == 'L' { 200_000 } else { 0 })).collect(),
             ..Maxima::default()
         };
-        let least_of = |maxima: &Maxima| least_seconds(maxima.window_ns, &late_windows(maxima, 100_000), MS);
+        let numbers = |maxima: &Maxima| late_windows(maxima, 100_000).into_iter().map(|(number, _)| number);
+        let least_of = |maxima: &Maxima| least_seconds(maxima.window_ns, numbers(maxima), MS);
         let least = |late| least_of(&windows(late));
         assert_eq!(["", "...", "L", "LL", "LLL", "LL.LL", "L.L"].map(least), [0, 0, 1, 1, 2, 2, 2]);
         let short = Maxima { window_ns: 500_000_000, ..windows("LLLL") };
@@ -507,7 +485,8 @@ mod tests {
     #[test]
     fn an_outage_is_one_stall_for_each_second() {
         let of = |total, runs| {
-            let Late { cycles, stalls, stalls_at_least } = of_missing(Missing { total, runs }, 10 * MS, 10 * MS);
+            let Late { cycles, stalls, stalls_at_least } =
+                of_missing(Missing { total, runs }, 10 * MS, 10 * MS).count();
             (cycles, stalls.total, stalls_at_least)
         };
         assert_eq!(of(258, 2), (258, 4, 3));
@@ -518,9 +497,9 @@ mod tests {
     /// Single misses are in a cycle of the use each, also if several deadlines are in a cycle.
     #[test]
     fn scattered_misses_are_stalls_of_their_own() {
-        let anywhere = of_missing(Missing::anywhere(19), 5 * MS / 2, 10 * MS);
+        let anywhere = of_missing(Missing::anywhere(19), 5 * MS / 2, 10 * MS).count();
         assert_eq!((anywhere.cycles, anywhere.stalls.total, anywhere.stalls_at_least), (19, 19, 1));
-        let in_a_row = of_missing(Missing { total: 19, runs: 1 }, 5 * MS / 2, 10 * MS);
+        let in_a_row = of_missing(Missing { total: 19, runs: 1 }, 5 * MS / 2, 10 * MS).count();
         assert_eq!((in_a_row.cycles, in_a_row.stalls.total), (5, 1));
         // The record has no times of late wake-ups either.
         let mut all = series(&[], 0);
@@ -528,21 +507,21 @@ mod tests {
         all.raw.add(200_000, 19);
         all.corrected = all.raw.clone();
         all.max_ns = Some(200_000);
-        let late = late(&all, 4 * MS, 100_000);
+        let late = late(&all, 4 * MS, 100_000).count();
         assert_eq!((late.cycles, late.stalls.total, late.stalls_at_least), (19, 19, 1));
     }
 
     /// An outage of 300 s beside single misses is as uncertain as a few equal stalls.
     #[test]
     fn a_long_stall_is_not_as_sure_as_many_short_ones() {
-        let outage = of_missing(Missing { total: 60_009, runs: 10 }, 5 * MS, 5 * MS).stalls;
+        let outage = of_missing(Missing { total: 60_009, runs: 10 }, 5 * MS, 5 * MS).count().stalls;
         assert_eq!((outage.total, outage.independent()), (309, 1.0));
         let mut all = series(&[], 0);
         all.raw = Histogram::default();
         all.raw.add(300_000_000_000, 1);
         all.raw.add(200_000, 1_100);
         (all.corrected, all.max_ns) = (all.raw.corrected(&[], MS), Some(300_000_000_000));
-        let stalls = late(&all, MS, 100_000).stalls;
+        let stalls = late(&all, MS, 100_000).count().stalls;
         let (total, independent) = (stalls.total, stalls.independent());
         assert!((1_400..1_402).contains(&total) && independent < 1.1, "{total} {independent}");
     }
@@ -552,7 +531,7 @@ mod tests {
     fn a_stall_of_scattered_late_wake_ups_counts_its_seconds() {
         let spikes: Vec<_> = (0..40).map(|i| (i * 900, 1)).collect();
         let late = |of: &Series, period_ms: u64| {
-            let Late { cycles, stalls, stalls_at_least } = late(of, period_ms * MS, 100_000);
+            let Late { cycles, stalls, stalls_at_least } = late(of, period_ms * MS, 100_000).count();
             (cycles, stalls.total, stalls.longest, stalls_at_least)
         };
         let listed = series(&spikes, 40);
@@ -568,13 +547,16 @@ mod tests {
     #[test]
     fn events_of_unknown_times_have_the_bound_of_one_stall() {
         let spikes: Vec<_> = (0..40).map(|i| (i * 900, 1)).collect();
-        let bound = |late: Late| late.stalls.upper();
+        let bound = |events: Events| events.count().stalls.upper();
         let known = bound(late(&series(&spikes, 40), MS, 100_000));
         assert!(bound(of_missing(Missing::anywhere(40), MS, MS)) >= known);
         let mut without_windows = series(&spikes, 0);
         without_windows.maxima = Maxima::default();
         assert!(bound(late(&without_windows, MS, 100_000)) >= known);
-        assert_eq!(of_missing(Missing::with_longest(60_009, 60_000), 5 * MS, 5 * MS).stalls, Grouped::of([309]));
+        assert_eq!(
+            of_missing(Missing::with_longest(60_009, 60_000), 5 * MS, 5 * MS).count().stalls,
+            Grouped::of([309])
+        );
     }
 
     fn losses(at_ms: impl IntoIterator<Item = u64>) -> Losses {
@@ -587,19 +569,19 @@ mod tests {
     fn missing_results_of_known_times_are_in_stalls_of_their_own() {
         let of = |missing, losses: &Losses| {
             let Late { cycles, stalls, stalls_at_least } =
-                of_losses(Missing::anywhere(missing), losses, 10 * MS, 10 * MS);
+                of_losses(Missing::anywhere(missing), losses, 10 * MS, 10 * MS).count();
             (cycles, stalls.total, stalls.longest, stalls_at_least)
         };
         let apart = losses((0..40).map(|n| n * 5_000));
         assert_eq!(of(40, &apart), (40, 40, 1, 40));
         // Each 0.9 s, and an outage of 3.5 s.
-        assert_eq!(of(40, &losses((0..40).map(|n| n * 900))), (40, 36, 36, 18));
-        assert_eq!(of(350, &losses((0..350).map(|n| 250 + n * 10))), (350, 4, 4, 4));
-        // Without the times of all, the others can be in the longest stall.
-        assert_eq!(of(43, &apart), (43, 43, 4, 40));
+        assert_eq!(of(40, &losses((0..40).map(|n| n * 900))), (40, 37, 37, 18));
+        assert_eq!(of(350, &losses((0..350).map(|n| 250 + n * 10))), (350, 5, 5, 4));
+        // Three of unknown times can join four others, with a second before and after each.
+        assert_eq!(of(43, &apart), (43, 43, 11, 40));
         assert_eq!(of(40, &Losses::default()), (40, 40, 40, 1));
         // A record that contradicts itself.
-        assert_eq!(of(3, &apart), (3, 40, 1, 40));
+        assert_eq!(of(3, &apart), (3, 3, 1, 3));
         assert_eq!(of(0, &apart), (0, 0, 0, 0));
     }
 
@@ -611,11 +593,11 @@ mod tests {
         all.raw.add(1_999_990, 2_000);
         all.raw.add(2_000_500, 1);
         (all.corrected, all.max_ns) = (all.raw.clone(), Some(2_000_500));
-        let least = |of: &Series| late(of, MS, 2_000_000).stalls_at_least;
+        let least = |of: &Series| late(of, MS, 2_000_000).count().stalls_at_least;
         assert_eq!((least(&all), late_wake_ups(&all, 2_000_000)), (1, 2_001));
         let exact = vec![(1_999_990, 2_000), (2_000_500, 1)];
         all.kind = record::SeriesKind::Responses(Box::new(record::Responses { exact, ..record::Responses::default() }));
-        let exactly = late(&all, MS, 2_000_000);
+        let exactly = late(&all, MS, 2_000_000).count();
         assert_eq!((exactly.cycles, exactly.stalls.total, late_wake_ups(&all, 2_000_000)), (1, 1, 1));
     }
 
@@ -628,9 +610,9 @@ mod tests {
         all.raw = Histogram::default();
         all.raw.add(4_000_900, 50);
         (all.corrected, all.max_ns, all.spikes_total) = (all.raw.clone(), Some(4_000_900), 50);
-        assert_eq!(late(&all, MS, 4_000_000).stalls.total, 50);
+        assert_eq!(late(&all, MS, 4_000_000).count().stalls.total, 50);
         all.spikes_total = 10;
-        assert_eq!(late(&all, MS, 4_000_000).stalls.total, 1);
+        assert_eq!(late(&all, MS, 4_000_000).count().stalls.total, 1);
     }
 
     /// Crackle of 900 s is one stall a second.
@@ -639,7 +621,7 @@ mod tests {
         let played = record::Played { xrun: true, ..record::Played::default() };
         let spike = |n: u64| Spike { at_ns: n * 900 * MS, played: Some(played), ..Spike::default() };
         let series = Series { spikes: (0..1000).map(spike).collect(), period_ns: 5 * MS, ..Series::default() };
-        let late = of_xruns(&series, &Audio { xruns: 1000, ..Audio::default() });
+        let late = of_xruns(&series, &Audio { xruns: 1000, ..Audio::default() }).count();
         assert_eq!((late.stalls.total, late.stalls.longest, late.stalls_at_least), (900, 900, 900));
     }
 
@@ -651,7 +633,7 @@ mod tests {
         one.raw = Histogram::default();
         one.raw.record(100_001);
         assert_eq!(of(&one), (1, 1, 1));
-        assert_eq!(late(&one, MS, 100_001), Late::default());
+        assert_eq!(late(&one, MS, 100_001).count(), Late::default());
     }
 
     #[test]
@@ -667,25 +649,41 @@ mod tests {
             period_ns in prop::sample::select(vec![MS / 8, MS, 8 * MS, 3_000 * MS]),
         ) {
             let spikes: Vec<_> = spikes.into_iter().collect();
-            let late = late(&series(&spikes, kept), period_ns, 100_000);
+            let late = late(&series(&spikes, kept), period_ns, 100_000).count();
             prop_assert!(late.stalls_at_least >= 1 && late.stalls_at_least <= late.stalls.total, "{late:?}");
             prop_assert!(late.stalls.total <= late.cycles, "{late:?}");
         }
 
-        /// Windows say less about missing results than their exact times.
+        /// The record can contain the times of late and missing results exactly, by windows, or not at all.
         #[test]
         fn the_bound_is_not_below_that_of_exact_times(
-            at_ms in prop::collection::btree_set(0u64..100_000, 1..60),
-            measured_ms in prop::sample::select(vec![1u64, 10, 300, 3_000]),
+            events in prop::collection::btree_map(0u64..100_000, (0u8..4, 1u64..3_000), 1..60),
+            measured_ms in prop::sample::select(vec![1u64, 10, 300, 900, 3_000]),
             period_ms in prop::sample::select(vec![1u64, 10, 100, 3_000]),
         ) {
-            let mut at_ms: Vec<u64> = at_ms.into_iter().map(|at_ms| at_ms / measured_ms * measured_ms).collect();
-            at_ms.dedup();
-            let spikes = at_ms.iter().map(|at_ms| Spike { at_ns: at_ms * MS, lateness_ns: 1, ..Spike::default() });
-            let spikes: Vec<Spike> = spikes.collect();
-            let exact = listed_stalls(&spikes.iter().collect::<Vec<_>>(), measured_ms * MS, period_ms * MS, 0);
-            let missing = Missing::anywhere(spikes.len() as u64);
-            let late = of_losses(missing, &losses(at_ms), measured_ms * MS, period_ms * MS);
+            let (measured_ns, period_ns) = (measured_ms * MS, period_ms * MS);
+            let mut events: Vec<(u64, u8, u64)> = events
+                .into_iter()
+                .map(|(at_ms, (kind, late_ms))| (at_ms / measured_ms * measured_ns, kind, late_ms * MS))
+                .collect();
+            events.dedup_by_key(|event| event.0);
+            // A missing result takes a period.
+            let late_ns = |kind: u8, late_ns: u64| if kind == 0 { late_ns } else { measured_ns };
+            let spike = |&(at_ns, kind, ns): &(u64, u8, u64)| {
+                Spike { at_ns, lateness_ns: late_ns(kind, ns).cast_signed(), ..Spike::default() }
+            };
+            let exact = |only: &dyn Fn(u8) -> bool| {
+                let spikes: Vec<Spike> = events.iter().filter(|event| only(event.1)).map(spike).collect();
+                listed_stalls(&spikes.iter().collect::<Vec<_>>(), measured_ns, period_ns, 0)
+            };
+            let mut times = Losses::default();
+            let known = events.iter().filter(|event| event.1 == 1 || event.1 == 2);
+            known.for_each(|event| times.add(event.0, 1));
+            let total = events.iter().filter(|event| event.1 > 0).count() as u64;
+            let late = exact(&|kind| kind == 0)
+                .with(of_losses(Missing::anywhere(total), &times, measured_ns, period_ns))
+                .count();
+            let exact = exact(&|_| true).count();
             prop_assert!(late.stalls.upper() >= exact.stalls.upper() - 1e-9, "{late:?} {exact:?}");
             prop_assert!(late.stalls_at_least <= exact.stalls.total, "{late:?} {exact:?}");
         }
@@ -694,7 +692,7 @@ mod tests {
         fn missing_deadlines_are_at_least_a_stall_a_second(
             total in 1u64..1_000_000, runs in 0u64..1_000, measured_ns in 1_000u64..10_000_000, period_ns in 1_000u64..10_000_000,
         ) {
-            let late = of_missing(Missing { total, runs }, measured_ns, period_ns);
+            let late = of_missing(Missing { total, runs }, measured_ns, period_ns).count();
             let (least, most) = (late.stalls_at_least, late.stalls.total);
             prop_assert!(1 <= least && least <= most && most <= late.cycles && late.cycles <= total, "{late:?}");
         }

@@ -47,18 +47,6 @@ impl Grouped {
         })
     }
 
-    /// These stalls and others. The longest of both can be the same stall, because the times of the others are not known.
-    #[must_use]
-    pub fn and(self, others: Self) -> Self {
-        let longest = self.longest.saturating_add(others.longest);
-        let shorter = (self.squares - square(self.longest)).saturating_add(others.squares - square(others.longest));
-        Self {
-            total: self.total.saturating_add(others.total),
-            squares: shorter.saturating_add(square(longest)),
-            longest,
-        }
-    }
-
     /// The same stalls in a time with room for `most`: stalls of one second are left out.
     #[must_use]
     pub fn at_most(self, most: u64) -> Self {
@@ -126,16 +114,6 @@ impl Late {
         let most = counted(self.stalls.total, "stall");
         let is_range = self.stalls_at_least > 0 && self.stalls_at_least < self.stalls.total;
         if is_range { format!("{} to {most}", grouped(self.stalls_at_least)) } else { most }
-    }
-
-    /// Adds stalls of another kind, which can also be among the known ones, e.g. those of lost answers.
-    #[must_use]
-    pub fn with(self, others: Self) -> Self {
-        Self {
-            cycles: self.cycles.saturating_add(others.cycles),
-            stalls: self.stalls.and(others.stalls),
-            stalls_at_least: self.stalls_at_least.max(others.stalls_at_least),
-        }
     }
 }
 
@@ -471,8 +449,6 @@ mod tests {
     #[test]
     fn a_long_stall_and_single_ones_count_together() {
         let long = Grouped::of([10, 1, 1]);
-        assert_eq!(long.and(Grouped::of([9])), Grouped::of([19, 1, 1]), "they can be the same stall");
-        assert_eq!(Grouped::default().and(long), long);
         assert_eq!(long.at_most(11), Grouped::of([10, 1]));
         assert_eq!(long.at_most(5), Grouped::of([5]));
         // Between whole numbers of equally long stalls, too, one more makes the bound larger.

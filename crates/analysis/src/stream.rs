@@ -8,8 +8,8 @@ use record::{
 
 use crate::{
     duration::format_exact,
+    events::Events,
     stalls::{self, Missing},
-    statistics::Late,
 };
 
 /// Offsets of the curve, us; those beyond [`CURVE_PERCENT`] of the period are left out.
@@ -154,9 +154,9 @@ fn use_send_times(series: &mut Series, talker: &Talker) {
     series.maxima.max_ns.iter_mut().flatten().for_each(|max_ns| *max_ns = after_slot(*max_ns));
 }
 
-/// The stalls of frames that did not leave in their slots or did not arrive, and the number of these frames. A missing
+/// The frames that did not leave in their slots or did not arrive, and the number of these frames. A missing
 /// frame is later than any limit. A slot that a late frame passed over counts by the lateness of that frame.
-pub(crate) fn missing(record: &Record, talker: &Talker, measured_ns: u64, period_ns: u64) -> (u64, Late) {
+pub(crate) fn missing(record: &Record, talker: &Talker, measured_ns: u64, period_ns: u64) -> (u64, Events) {
     let held_back = talker.launch.as_ref().map_or(0, |launch| launch.missed);
     let without_frame = stalls::unexplained(talker.missed_slots, &talker.send, measured_ns);
     // A listener needs the frames of each stream, so the worst stream is judged.
@@ -306,7 +306,8 @@ mod tests {
             let listener = listener
                 .map(|one| Series { kind: SeriesKind::Stream(Stream::Listener(Box::new(one))), ..Series::default() });
             let record = Record { series: listener.into_iter().collect(), ..Record::default() };
-            let (missing, late) = missing(&record, &talker, 125_000, 125_000);
+            let (missing, events) = missing(&record, &talker, 125_000, 125_000);
+            let late = events.count();
             (missing, late.cycles, late.stalls_at_least, late.stalls.total)
         };
         let sent = |frames, refused| Talker { frames, refused, ..Talker::default() };

@@ -384,6 +384,7 @@ impl Reading {
                 (latest, is_stopping) = (Instant::now() + within, true);
             }
             let frames = board.frames(CHECK)?;
+            self.check_discarded()?;
             if frames.is_empty() && Instant::now() > latest {
                 let what = if is_stopping { "end of the run" } else { "result" };
                 return Err(self.gone(format!("no {what} for {} s", within.as_secs())));
@@ -426,6 +427,7 @@ impl Reading {
                 (latest, is_stopping, was_silent) = (Instant::now() + CELLS_WITHIN, true, is_silent);
             }
             let messages = client.messages(CHECK)?;
+            self.check_discarded()?;
             let mut state = lock(&self.state);
             for message in messages {
                 match message {
@@ -452,6 +454,14 @@ impl Reading {
                     Message::Contradiction(_) => {}
                 }
             }
+        }
+    }
+
+    /// Fails if a second signal discards the run: nobody needs the last results of the judge.
+    fn check_discarded(&self) -> Result<(), JudgeError> {
+        match sys::signal::termination_requests() {
+            0 | 1 => Ok(()),
+            _ => Err(self.gone("the run was discarded".to_owned())),
         }
     }
 

@@ -4,12 +4,14 @@
 //! are not compared if they would make a result look worse.
 
 use crate::{
-    Histogram, MeasuredBy, Phase, ProcessThread, Reason, Record, Responses, SERIES_ENDS, Series, SeriesKind, State,
-    Stream, grouped, layout,
+    Histogram, Losses, MeasuredBy, Phase, ProcessThread, Reason, Record, Responses, SERIES_ENDS, Series, SeriesKind,
+    State, Stream, grouped, layout,
 };
 
 /// Identifier of the reason for a record that contradicts itself.
 pub const INCONSISTENT: &str = "record.inconsistent";
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Time that is not compared: threads start and end up to this long apart, ns.
 const SLACK_NS: u64 = 2_000_000_000;
@@ -121,7 +123,7 @@ fn of_series(record: &Record, series: &Series) -> Vec<String> {
     let checks =
         [unknown, granted, wrong_maximum(series), wrong_spikes(series), too_many(phase, series), wrong_figures(series)];
     let checks = checks.into_iter().chain([wrong_windows(series), too_much_time(phase, series)]);
-    let checks = checks.chain([unknown_host(record, series), without_period(series), too_many_losses(series)]);
+    let checks = checks.chain([unknown_host(record, series), without_period(series), wrong_losses(phase, series)]);
     counts.into_iter().chain(checks).flatten().collect()
 }
 
@@ -131,8 +133,9 @@ fn without_period(series: &Series) -> Option<String> {
     has_none.then(|| "its wake-ups have no period".to_owned())
 }
 
-/// More missing results over time than in all.
-fn too_many_losses(series: &Series) -> Option<String> {
+/// Missing results over time that are more than in all, or that no run can have written.
+fn wrong_losses(phase: Option<&Phase>, series: &Series) -> Option<String> {
+    let Losses { window_ns, counts } = &series.losses;
     let missing = match &series.kind {
         SeriesKind::RoundTrips(trip) => trip.lost.saturating_add(trip.send_failed),
         SeriesKind::Interrupts(interrupts) => interrupts.lost.saturating_add(interrupts.unanswered),
@@ -147,10 +150,25 @@ fn too_many_losses(series: &Series) -> Option<String> {
         | SeriesKind::TimerlatThread => 0,
     };
     let over_time = series.losses.total();
-    (over_time > missing).then(|| {
+    if over_time > missing {
         let [over_time, missing] = [over_time, missing].map(grouped);
-        format!("it lists {over_time} missing results over time, but counts {missing}")
-    })
+        return Some(format!("it lists {over_time} missing results over time, but counts {missing}"));
+    }
+    let (last, most) = (counts.last()?.0, counts.iter().map(|(_, count)| *count).max()?);
+    let is_in_order = counts.is_sorted_by(|one, next| one.0 < next.0) && counts.iter().all(|(_, count)| *count > 0);
+    let is_window = window_ns.is_multiple_of(SECOND_NS) && (window_ns / SECOND_NS).is_power_of_two();
+    if !is_in_order || !is_window {
+        return Some("its windows with missing results are not those of a run".to_owned());
+    }
+    // Interrupts can come faster than their expected period.
+    let slots = window_ns.checked_div(series.period_ns).filter(|_| series.kind.interrupts().is_none());
+    if let Some(slots) = slots.filter(|&slots| most > slots.saturating_add(2)) {
+        let [most, slots] = [most, slots].map(grouped);
+        return Some(format!("it lists {most} missing results in a window with {slots} deadlines"));
+    }
+    let (from_ns, duration_ns) = (u128::from(last) * u128::from(*window_ns), phase?.duration_ns);
+    (from_ns > u128::from(duration_ns) + u128::from(SLACK_NS))
+        .then(|| format!("it lists a missing result after {from_ns} ns, but its phase lasted {duration_ns} ns"))
 }
 
 /// A series of another machine that the record does not contain. Its clock would not be compared with the run's.
@@ -296,8 +314,11 @@ fn too_few(record: &Record, phase: &Phase) -> Option<String> {
         u128::from(deadlines) * u128::from(series.period_ns) + u128::from(late_ns)
     };
     let longest_ns = of_phase().map(lasted_ns).max()?;
+    // The last datagrams are waited for.
+    let round_trips = record.series.iter().filter_map(|series| series.kind.round_trip());
+    let waited_ns = round_trips.map(|trip| trip.timeout_ns).max().unwrap_or(0);
     let (name, duration_ns) = (&phase.name, phase.duration_ns);
-    (u128::from(duration_ns - duration_ns / 10) > longest_ns + u128::from(LATE_END_NS))
+    (u128::from(duration_ns - duration_ns / 10) > longest_ns + u128::from(LATE_END_NS) + u128::from(waited_ns))
         .then(|| format!("the phase `{name}` lasted {duration_ns} ns, but its deadlines only {longest_ns} ns"))
 }
 
@@ -392,20 +413,34 @@ fn wrong_figures(series: &Series) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Interrupts, Losses, RoundTrip};
+    use crate::{Interrupts, RoundTrip};
 
     #[test]
-    fn missing_results_over_time_are_not_more_than_all() {
+    fn missing_results_over_time_are_those_of_a_run() {
         let losses = Losses { counts: vec![(0, 2), (9, 1)], ..Losses::default() };
-        let wrong = |kind: SeriesKind| too_many_losses(&Series { kind, losses: losses.clone(), ..Series::default() });
+        let phase = Phase { duration_ns: 10 * SECOND_NS, ..Phase::default() };
+        let wrong = |kind: SeriesKind, losses: &Losses| {
+            let series = Series { kind, losses: losses.clone(), period_ns: SECOND_NS / 10, ..Series::default() };
+            wrong_losses(Some(&phase), &series)
+        };
         let trip = |lost| SeriesKind::RoundTrips(Box::new(RoundTrip { lost, send_failed: 1, ..RoundTrip::default() }));
         let interrupts =
             |lost| SeriesKind::Interrupts(Box::new(Interrupts { lost, unanswered: 1, ..Interrupts::default() }));
         let responses = |missed| SeriesKind::Responses(Box::new(Responses { missed, ..Responses::default() }));
-        assert_eq!([trip(2), interrupts(2), responses(3)].map(wrong), [None, None, None]);
-        assert!(
-            [trip(1), interrupts(1), responses(2), SeriesKind::WakeUps].into_iter().all(|kind| wrong(kind).is_some())
-        );
+        for right in [trip(2), interrupts(2), responses(3)] {
+            assert_eq!(wrong(right, &losses), None);
+        }
+        for too_few in [trip(1), interrupts(1), responses(2), SeriesKind::WakeUps] {
+            assert!(wrong(too_few, &losses).is_some());
+        }
+        let with = |counts: &[(u64, u64)]| Losses { counts: counts.to_vec(), ..Losses::default() };
+        for none in [&[(9, 1), (0, 2)][..], &[(3, 1), (3, 1)], &[(3, 0)], &[(13, 1)], &[(3, 13)], &[(u64::MAX, 1)]] {
+            assert!(wrong(trip(20), &with(none)).is_some(), "{none:?}");
+        }
+        assert_eq!(wrong(interrupts(20), &with(&[(3, 13)])), None, "a burst of interrupts");
+        for window_ns in [0, 1, SECOND_NS * 3, SECOND_NS / 2] {
+            assert!(wrong(trip(20), &Losses { window_ns, ..losses.clone() }).is_some(), "{window_ns}");
+        }
     }
 
     /// Each figure of a judge that is changed alone contradicts the others.

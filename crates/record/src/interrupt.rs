@@ -76,6 +76,13 @@ pub enum Zero {
 }
 
 impl Interrupts {
+    /// True if the time between two interrupts is at least the period of the series: we or a judge make them, or they are
+    /// pulses of a clock. Others can come faster than expected.
+    #[must_use]
+    pub fn has_period(&self) -> bool {
+        self.driven_by.is_some() || self.after_end.is_some() || self.source.starts_with("pps:")
+    }
+
     /// Largest error of the time of an interrupt, ns: that of its conversion and its resolution. `None` if clocks were
     /// converted, but the largest error of that is not known.
     #[must_use]

@@ -5,10 +5,11 @@ use record::{Cycle, Outcome, ProcessThread, Record, Series, UseVerdict};
 use super::{Limits, cycle, exceeded, incomplete, threads, too_few};
 use crate::{
     duration::{format_ns, format_unsigned_ns},
+    events::Events,
     profile::Profile,
     rules::{Obstacles, Shown, duration_needed, excellent, measure_longer, of_emulation, shown, weakest},
     stalls::{self, Missing},
-    statistics::{Exposure, Late},
+    statistics::Exposure,
     summary::max_of,
 };
 
@@ -50,12 +51,12 @@ fn exposure((series, thread): &(&Series, &ProcessThread), profile: &Profile) -> 
     let known_ns = thread.times.total_ns().saturating_sub(thread.times.unknown_ns);
     let cycles = (known_ns / period_ns).min(thread.cycles);
     let late = stalls::late(series, period_ns, profile.limit_ns).with(too_long(thread, period_ns));
-    Exposure::of(cycles, late, period_ns, period_ns)
+    Exposure::of(cycles, late.count(), period_ns, period_ns)
 }
 
 /// The cycles that took longer than the period. Of cycles that may contain the wait for the next one, only those count that
 /// are certainly too long.
-fn too_long(thread: &ProcessThread, period_ns: u64) -> Late {
+fn too_long(thread: &ProcessThread, period_ns: u64) -> Events {
     let is_too_long = |cycle: &&Cycle| cycle::certain_ns(thread, cycle) > period_ns;
     let ended = if cycle::may_contain_idle_time(thread) {
         thread.worst_cycles.iter().filter(is_too_long).count() as u64

@@ -42,7 +42,8 @@ impl MissingNotes {
     /// Notes an interrupt at `zero_ns`, before which `count` others are missing.
     #[inline]
     pub fn note(&mut self, zero_ns: i64, count: u64) {
-        let [first_ns, latest_ns] = self.known_ns.unwrap_or([zero_ns; 2]);
+        // The times of those before the first interrupt are not known.
+        let Some([first_ns, latest_ns]) = self.known_ns else { return self.known_ns = Some([zero_ns; 2]) };
         self.known_ns = Some([first_ns, zero_ns]);
         if count > 0 {
             // They are between the latest interrupt and this one.
@@ -77,16 +78,16 @@ mod tests {
     fn missing_interrupts_are_before_the_one_that_shows_them() {
         const MS: i64 = 1_000_000;
         let (mut notes, mut times) = missing_times(10_000_000);
-        notes.note(500 * MS, 0);
+        notes.note(500 * MS, 9);
         notes.note(1_500 * MS, 0);
-        // Those at 2.49 s and 2.50 s, and two in a gap of 3 ms.
+        // Those at 2.49 s and 2.50 s, and two in a gap of 3 ms. Those before the first interrupt have no time.
         notes.note(3_010 * MS, 2);
         notes.note(6_501 * MS, 0);
         notes.note(6_504 * MS, 2);
         times.collect();
         assert_eq!(times.losses().counts, [(2, 2), (6, 2)]);
         notes.note(2_000_000 * MS, 0);
-        (0..=QUEUE as i64).for_each(|n| notes.note(2_000_000 * MS + n, 1));
+        (0..=QUEUE).for_each(|_| notes.note(2_000_000 * MS, 1));
         times.collect();
         assert_eq!(times.losses().total(), 4 + QUEUE as u64, "the last one has no time");
     }
