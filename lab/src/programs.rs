@@ -21,18 +21,18 @@ pub(crate) fn target(arch: Arch) -> &'static str {
     }
 }
 
-/// Builds all programs for an architecture.
+/// Builds all programs for an architecture. One command builds them, as in `tools/test`: alone, each would need other
+/// features of the dependencies, and all crates would be built once for each.
 pub(crate) fn build(arch: Arch) -> Result<()> {
-    for (package, program) in PROGRAMS {
-        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--quiet", "--profile", PROFILE, "--target", target(arch), "-p", package, "--bin", program])
-            // This linker comes with rustc, so no cross compiler is needed.
-            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
-            .current_dir(workspace()?)
-            .status()
-            .context("cannot run cargo")?;
-        ensure!(status.success(), "cannot build {program} for {arch}; see above");
-    }
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--quiet", "--profile", PROFILE, "--target", target(arch)])
+        .args(PROGRAMS.iter().flat_map(|(package, program)| ["-p", package, "--bin", program]))
+        // This linker comes with rustc, so no cross compiler is needed.
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
+        .current_dir(workspace()?)
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "cannot build the programs for {arch}; see above");
     Ok(())
 }
 
