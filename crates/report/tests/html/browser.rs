@@ -1,7 +1,7 @@
 //! The report in headless Chromium: the script runs without errors, read-outs match the record, and screenshots and
 //! printing work.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command, sync::LazyLock};
 
 use record::Record;
 use report::html::render;
@@ -65,6 +65,9 @@ const HOVER: &str = "for (const svg of document.querySelectorAll('svg.chart')) {
     svg.dataset.said = said.join('|');
 }";
 
+/// The document of the typical record after [`HOVER`]. Tests share it, because Chromium lays out the page at each step.
+static HOVERED: LazyLock<String> = LazyLock::new(|| dom(&render(&sample::typical()), HOVER));
+
 fn said<'a>(dom: &'a str, id: &str) -> &'a str {
     let svg = crate::chart(dom, id);
     svg.split("data-said=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default()
@@ -73,22 +76,22 @@ fn said<'a>(dom: &'a str, id: &str) -> &'a str {
 #[test]
 fn read_outs_match_the_record() {
     let record = sample::typical();
-    let dom = dom(&render(&record), HOVER);
+    let dom = &*HOVERED;
     assert!(dom.contains("data-ready=\"true\""), "the script ran to its end");
     for id in CHARTS {
-        assert!(!said(&dom, id).is_empty(), "{id} has read-outs");
+        assert!(!said(dom, id).is_empty(), "{id} has read-outs");
     }
     for series in &record.series {
         let name = name_of(series);
         let max = analysis::format_ns(series.max_ns.unwrap());
-        assert!(said(&dom, "maxima").contains(&format!("{name} {max}")), "{name}: {max} among the maxima");
-        for (one_in, value_ns) in said(&dom, "percentiles").split('|').filter_map(|one| percentile_of(one, &name)) {
+        assert!(said(dom, "maxima").contains(&format!("{name} {max}")), "{name}: {max} among the maxima");
+        for (one_in, value_ns) in said(dom, "percentiles").split('|').filter_map(|one| percentile_of(one, &name)) {
             // Share and value are rounded in the read-out, so the value is between neighbouring percentiles.
             let around = |times: f64| series.corrected.percentile(100.0 - 100.0 / (one_in * times)).unwrap() as f64;
             let held = around(0.98) * 0.994..=around(1.02) * 1.006;
             assert!(held.contains(&value_ns), "{name}, all but 1 in {one_in}: {value_ns} is not in {held:?}");
         }
-        let counts: Vec<u64> = said(&dom, "histogram").split('|').filter_map(|one| count_of(one, &name)).collect();
+        let counts: Vec<u64> = said(dom, "histogram").split('|').filter_map(|one| count_of(one, &name)).collect();
         assert!(
             counts.iter().all(|&count| count <= series.samples) && counts.iter().any(|&count| count > 100),
             "{name}"
@@ -111,9 +114,8 @@ fn percentile_of(read: &str, name: &str) -> Option<(f64, f64)> {
 
 #[test]
 fn read_outs_name_culprits() {
-    let dom = dom(&render(&sample::typical()), HOVER);
-    assert!(said(&dom, "spikes").contains("i915"), "of a dot: {}", said(&dom, "spikes"));
-    let stretch = said(&dom, "spike-1");
+    assert!(said(&HOVERED, "spikes").contains("i915"), "of a dot: {}", said(&HOVERED, "spikes"));
+    let stretch = said(&HOVERED, "spike-1");
     assert!(stretch.contains("after the deadline, 9") && stretch.contains("with preemption off (pid "), "{stretch}");
 }
 
