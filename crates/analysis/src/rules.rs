@@ -167,8 +167,8 @@ pub(crate) fn measure_longer(profile: &Profile, exposure: &Exposure, place: &str
 pub(crate) const PROBABLY_NOT_MET: &str =
     "stalls were not rarer than that, so the use is probably not met, and a longer run does not help";
 
-/// The `--duration` of a run that shows the tolerated rate if it has as many stalls as `exposure`, a run that was made:
-/// a tenth more than needed, because of missed deadlines, and not shorter than that run.
+/// The `--duration` of a run that shows the tolerated rate if its stalls are as frequent as in `exposure`, a run that was made,
+/// or at least if they are as many: a tenth more than needed, because of missed deadlines, and not shorter than that run.
 pub(crate) fn duration_needed(profile: &Profile, exposure: Option<&Exposure>) -> String {
     duration_observed(profile, exposure, 1.0)
 }
@@ -177,7 +177,8 @@ pub(crate) fn duration_needed(profile: &Profile, exposure: Option<&Exposure>) ->
 pub(crate) fn duration_observed(profile: &Profile, exposure: Option<&Exposure>, share: f64) -> String {
     let (stalls, made_ns) =
         exposure.map_or((3.0, 0), |exposure| (exposure.stalls_upper(), to_u64(exposure.time_ns().ceil())));
-    let needed_ns = profile.tolerates.time_ns(stalls * 1.1);
+    let at_rate_ns = exposure.and_then(|exposure| exposure.time_at_rate_ns(profile.tolerates)).unwrap_or(0.0);
+    let needed_ns = profile.tolerates.time_ns(stalls * 1.1).max(to_u64(at_rate_ns * 1.1));
     let run_ns = to_u64((needed_ns.max(made_ns).max(profile.period_ns) as f64 / share).ceil());
     let seconds = run_ns.div_ceil(1_000_000_000);
     match seconds {
@@ -329,7 +330,8 @@ mod tests {
         };
         assert_eq!(duration_needed(&profile, None), "4s");
         assert_eq!(duration_needed(&profile, Some(&seen(1, 0))), "4s");
-        assert_eq!(duration_needed(&profile, Some(&seen(21, 20))), "32s", "20 stalls: at 95 % fewer than 29.06");
+        assert_eq!(duration_needed(&profile, Some(&seen(20, 20))), "32s", "20 stalls: at 95 % fewer than 29.06");
+        assert_eq!(duration_needed(&profile, Some(&seen(21, 20))), "24m", "with 0.952 stalls a second");
         assert_eq!(duration_needed(&profile, Some(&seen(40, 1))), "40s", "not shorter than the run");
         let advice = |seconds, stalls| measure_longer(&profile, &seen(seconds, stalls), "CPU 0", "run it");
         assert!(advice(21, 20).ends_with("1 per second is tolerated: run it"), "{}", advice(21, 20));

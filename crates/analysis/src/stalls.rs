@@ -20,7 +20,8 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Events {
         return Events::default();
     }
     let (listed, are_all) = listed(series, limit_ns);
-    let of_list = listed_stalls(&listed, measured_ns, period_ns, limit_ns);
+    let late_deadlines_of = |spike: &Spike| deadlines_of(series, spike, measured_ns, limit_ns);
+    let of_list = listed_stalls(&listed, late_deadlines_of, measured_ns, period_ns);
     if are_all {
         return of_list;
     }
@@ -124,19 +125,32 @@ fn lowest_in_bucket(late_ns: i64) -> i64 {
     layout::lowest_in(layout::index_of(late_ns.max(0).unsigned_abs())).cast_signed()
 }
 
-/// Stalls from the time of each late wake-up.
-fn listed_stalls(late: &[&Spike], measured_ns: u64, period_ns: u64, limit_ns: i64) -> Events {
+/// The deadlines that a late wake-up made late. An answer or a frame is late alone, and a thread with the deadlines that it
+/// overran.
+fn deadlines_of(series: &Series, spike: &Spike, measured_ns: u64, limit_ns: i64) -> u64 {
+    let in_deadlines = |ns: u64| ns / measured_ns.max(1);
+    let omits_none = !series.corrected.is_empty() && series.corrected.total() == series.raw.total();
+    match &spike.trip {
+        // Nothing is sent at the deadlines that the sending thread overran.
+        Some(trip) => in_deadlines(trip.wake_ns.max(0).unsigned_abs()) + 1,
+        None if omits_none => 1,
+        None => in_deadlines(spike.lateness_ns.abs_diff(limit_ns) - 1) + 1,
+    }
+}
+
+/// Stalls from the time of each late wake-up, and the deadlines that each made late.
+fn listed_stalls(late: &[&Spike], deadlines: impl Fn(&Spike) -> u64, measured_ns: u64, period_ns: u64) -> Events {
     let wake_ups = late.iter().map(|spike| LateWakeUp {
         at_ns: spike.at_ns,
         lateness_ns: spike.lateness_ns.unsigned_abs(),
-        deadlines: (spike.lateness_ns.abs_diff(limit_ns) - 1) / measured_ns.max(1) + 1,
+        deadlines: deadlines(spike),
     });
     of_stalls(&stalls(wake_ups, measured_ns, period_ns), measured_ns, period_ns)
 }
 
 /// Stalls whose times are known exactly.
 fn of_stalls(stalls: &[Stall], measured_ns: u64, period_ns: u64) -> Events {
-    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.cycles);
+    let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.cycles_at_least);
     let cycles = stalls.iter().map(|stall| stall.cycles).fold(0, u64::saturating_add);
     let stretch = |stall: &Stall| Stretch { start_ns: stall.start_ns, end_ns: stall.end_ns, cycles: stall.cycles };
     Events {
@@ -164,9 +178,13 @@ struct Stall {
     start_ns: u64,
     /// The last wake-up, likewise.
     end_ns: u64,
-    /// The least number of cycles of the use that contain the late deadlines; 1 or more.
+    /// Cycles of the use with a late deadline, if one begins with the stall; 1 or more.
     cycles: u64,
-    /// The end of the last of these cycles, likewise.
+    /// The number of the cycle after the last of these, from 0 at the begin of the stall.
+    next_cycle: u64,
+    /// The least number of cycles that contain the late deadlines wherever they begin; 1 or more.
+    cycles_at_least: u64,
+    /// The end of the last of those, ns after the first deadline of the series.
     counted_ns: u64,
 }
 
@@ -178,19 +196,25 @@ fn stalls(late: impl Iterator<Item = LateWakeUp>, measured_ns: u64, period_ns: u
         let end_ns = at_ns.saturating_add(lateness_ns);
         let is_same = stalls.last().is_some_and(|stall| at_ns <= stall.end_ns.saturating_add(gap_ns));
         if !is_same {
-            stalls.push(Stall { start_ns: at_ns, end_ns, cycles: 0, counted_ns: at_ns });
+            let [cycles, next_cycle, cycles_at_least] = [0; 3];
+            stalls.push(Stall { start_ns: at_ns, end_ns, cycles, next_cycle, cycles_at_least, counted_ns: at_ns });
         }
         let stall = stalls.last_mut().expect("one was just added");
         stall.end_ns = stall.end_ns.max(end_ns);
         if measured_ns >= period_ns {
             stall.cycles = stall.cycles.saturating_add(deadlines);
+            stall.cycles_at_least = stall.cycles;
             continue;
         }
         let last_ns = at_ns.saturating_add((deadlines - 1).saturating_mul(measured_ns));
+        let cycle_of = |ns: u64| ns.saturating_sub(stall.start_ns) / period_ns;
+        let after = cycle_of(last_ns).saturating_add(1);
+        stall.cycles = stall.cycles.saturating_add(after.saturating_sub(stall.next_cycle.max(cycle_of(at_ns))));
+        stall.next_cycle = stall.next_cycle.max(after);
         if last_ns >= stall.counted_ns {
             let from_ns = at_ns.max(stall.counted_ns);
             let cycles = (last_ns - from_ns) / period_ns + 1;
-            stall.cycles = stall.cycles.saturating_add(cycles);
+            stall.cycles_at_least = stall.cycles_at_least.saturating_add(cycles);
             stall.counted_ns = from_ns.saturating_add(cycles.saturating_mul(period_ns));
         }
     }
@@ -311,7 +335,7 @@ pub(crate) fn of_frames(total: u64, listed_ns: &[u64], measured_ns: u64, period_
     let mut listed: Vec<Spike> =
         listed_ns.iter().map(|&at_ns| Spike { at_ns, lateness_ns: 1, ..Spike::default() }).collect();
     listed.sort_by_key(|spike| spike.at_ns);
-    let known = listed_stalls(&listed.iter().collect::<Vec<_>>(), measured_ns, period_ns, 0);
+    let known = listed_stalls(&listed.iter().collect::<Vec<_>>(), |_| 1, measured_ns, period_ns);
     if listed.len() as u64 >= total {
         return known;
     }
@@ -637,6 +661,16 @@ mod tests {
         assert_eq!(late(&one, MS, 100_001).count(), Late::default());
     }
 
+    /// The use has nearly the period of the measurement, and all of 36 s were late.
+    #[test]
+    fn a_stall_measured_a_little_faster_is_as_long() {
+        let spikes: Vec<_> = (0..36).map(|n| (n * 990, 1)).collect();
+        let mut late_series = series(&spikes, 36);
+        late_series.period_ns = 990 * MS;
+        let Late { cycles, stalls, stalls_at_least } = late(&late_series, 1_000 * MS, 100_000).count();
+        assert_eq!((cycles, stalls.total, stalls_at_least), (35, 35, 18));
+    }
+
     #[test]
     fn measuring_faster_does_not_add_late_cycles() {
         assert_eq!(late(&series(&[(0, 20)], 9), 10 * MS, 100_000).cycles, 2);
@@ -675,7 +709,8 @@ mod tests {
             };
             let exact = |only: &dyn Fn(u8) -> bool| {
                 let spikes: Vec<Spike> = events.iter().filter(|event| only(event.1)).map(spike).collect();
-                listed_stalls(&spikes.iter().collect::<Vec<_>>(), measured_ns, period_ns, 0)
+                let deadlines = |spike: &Spike| deadlines_of(&Series::default(), spike, measured_ns, 0);
+                listed_stalls(&spikes.iter().collect::<Vec<_>>(), deadlines, measured_ns, period_ns)
             };
             let mut times = Losses::default();
             let known = events.iter().filter(|event| event.1 == 1 || event.1 == 2);

@@ -227,6 +227,21 @@ impl Exposure {
         needed_ns.saturating_sub(to_u64(self.time_ns()))
     }
 
+    /// The time after which [`shows`](Self::shows) holds if stalls stay as frequent as measured, ns; `None` if it holds, if
+    /// they are not rarer than tolerated, or by so little that it takes more than 100 times the measured time.
+    #[must_use]
+    pub fn time_at_rate_ns(&self, tolerated: Rate) -> Option<f64> {
+        let independent = self.late.stalls.independent();
+        let size = if independent > 0.0 { self.late.stalls.total as f64 / independent } else { 1.0 };
+        let allowed = tolerated.in_ns(self.time_ns()) / size;
+        let bound =
+            |stalls: u64| if self.any_time { sequential::enough_for_fewer(stalls) } else { poisson_upper(stalls) };
+        let is_enough = |times: &f64| bound(to_u64((independent * times).ceil())) <= allowed * times;
+        let times = std::iter::successors(Some(1.0), |times| Some(times * 1.05));
+        let needed = times.take_while(|times| *times <= 100.0).find(is_enough);
+        needed.filter(|times| *times > 1.0).map(|times| times * self.time_ns())
+    }
+
     /// The conclusion as text: the bound, its meaning per hour, day or year, and the duration of runs for stronger
     /// statements.
     #[must_use]
