@@ -117,6 +117,7 @@ fn medians(group: &Group) -> AcrossGroup {
         medians: Measure::ALL.into_iter().filter_map(of).collect(),
         histogram: group.histogram.clone(),
         beyond: group.beyond,
+        maxima: group.maxima.clone(),
     }
 }
 
@@ -340,6 +341,8 @@ fn compared(a: &Group, b: &Group, known: &[&Start], same_tools: bool, shift: &mu
         histogram_b: b.histogram.clone(),
         beyond_a: a.beyond,
         beyond_b: b.beyond,
+        maxima_a: a.maxima.clone(),
+        maxima_b: b.maxima.clone(),
         change: Change::of_all(&changes),
         absent: Measure::ALL.into_iter().filter_map(|measure| Some((measure, why_absent(a, b, measure)?))).collect(),
         effects,

@@ -37,9 +37,42 @@ impl Maxima {
     }
 }
 
+impl Maxima {
+    /// Adds those of another run or thread that began at the same time. Windows of different lengths are as long as the longer
+    /// ones then.
+    pub fn merge(&mut self, other: &Self) {
+        let window_ns = self.window_ns.max(other.window_ns).max(1);
+        let with_window = |of: &Self| {
+            let together = usize::try_from(window_ns / of.window_ns.max(1)).unwrap_or(usize::MAX).max(1);
+            of.max_ns.chunks(together).map(|windows| windows.iter().copied().flatten().max()).collect::<Vec<_>>()
+        };
+        let (mut merged, others) = (with_window(self), with_window(other));
+        merged.resize(merged.len().max(others.len()), None);
+        merged.iter_mut().zip(others).for_each(|(max_ns, other)| *max_ns = (*max_ns).max(other));
+        *self = Self { window_ns, max_ns: merged };
+    }
+
+    /// True if it contains no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.max_ns.iter().all(Option::is_none)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_merge_by_their_windows() {
+        let of = |window_ns, max_ns: &[Option<i64>]| Maxima { window_ns, max_ns: max_ns.to_vec() };
+        let mut merged = of(1, &[Some(3), None, Some(7)]);
+        merged.merge(&of(1, &[Some(5), None]));
+        assert_eq!(merged, of(1, &[Some(5), None, Some(7)]));
+        merged.merge(&of(2, &[None, None, Some(1)]));
+        assert_eq!(merged, of(2, &[Some(5), Some(7), Some(1)]));
+        assert!(!merged.is_empty() && of(4, &[None]).is_empty());
+    }
 
     #[test]
     fn a_long_run_merges_its_windows() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Caveat, Extra, Figures, Histogram, Placement, Tool};
+use crate::{Caveat, Extra, Figures, Histogram, Maxima, Placement, Tool};
 
 /// Name and version of the format.
 pub const VERSUS_SCHEMA: &str = "punctual.compare/1";
@@ -118,6 +118,9 @@ pub struct AcrossGroup {
     /// Number of further samples, which are above those of the histogram: imported histograms have a last cell.
     #[serde(default, skip_serializing_if = "crate::count::is_zero")]
     pub beyond: u64,
+    /// The largest value of all rounds in each window of their time; absent if unknown.
+    #[serde(default, skip_serializing_if = "Maxima::is_empty")]
+    pub maxima: Maxima,
 }
 
 /// One side.
@@ -248,6 +251,12 @@ pub struct VersusGroup {
     /// Number of further samples of the second side, above those of its histogram.
     #[serde(default, skip_serializing_if = "crate::count::is_zero")]
     pub beyond_b: u64,
+    /// The largest value of all rounds of the first side in each window of their time; absent if unknown.
+    #[serde(default, skip_serializing_if = "Maxima::is_empty")]
+    pub maxima_a: Maxima,
+    /// Those of the second side.
+    #[serde(default, skip_serializing_if = "Maxima::is_empty")]
+    pub maxima_b: Maxima,
     /// The judgement on all figures.
     pub change: Change,
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::format_ns;
 use record::{
-    Figures, Histogram, Versus, counted,
+    Figures, Histogram, Maxima, Versus, counted,
     versus::{Across, AcrossGroup, AcrossStep, Change, Differs, Measure, MeasureEffect, Side, VersusGroup, VersusPair},
 };
 
@@ -199,6 +199,8 @@ pub(crate) struct AcrossTable<'a> {
     pub name: String,
     /// The samples of each value that has some.
     pub curves: Vec<(String, Samples<'a>)>,
+    /// The largest values over time, of each value that has some.
+    pub maxima: Vec<(String, &'a Maxima)>,
     pub headings: Vec<String>,
     /// The value, the number of rounds, medians, and the judgement.
     pub rows: Vec<(Vec<String>, Ink)>,
@@ -235,6 +237,11 @@ fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
         Some((step.value.clone(), Samples::of(&group.histogram, group.beyond)?))
     });
     let curves = curves.collect();
+    let maxima = across.steps.iter().filter_map(|step| {
+        let group = step.groups.iter().find(is_group)?;
+        (!group.maxima.is_empty()).then(|| (step.value.clone(), &group.maxima))
+    });
+    let maxima = maxima.collect();
     let has = |measure: &Measure| {
         across.steps.iter().any(|step| group(step).is_some_and(|group| group.medians.contains_key(measure)))
     };
@@ -264,6 +271,7 @@ fn across_table(across: &Across, name: String) -> AcrossTable<'_> {
         headings: first.into_iter().chain(names).chain(["against the one above".to_owned()]).collect(),
         rows: across.steps.iter().map(row).collect(),
         curves,
+        maxima,
         name,
     }
 }
@@ -309,6 +317,11 @@ fn overlay_table(across: &Across) -> AcrossTable<'_> {
         curves: groups
             .iter()
             .filter_map(|(name, group)| Some((name.clone(), Samples::of(&group.histogram, group.beyond)?)))
+            .collect(),
+        maxima: groups
+            .iter()
+            .filter(|(_, group)| !group.maxima.is_empty())
+            .map(|(name, group)| (name.clone(), &group.maxima))
             .collect(),
     }
 }

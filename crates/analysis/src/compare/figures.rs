@@ -1,7 +1,7 @@
 //! The comparable figures of a record: published ones, or those of its series in groups.
 
 use import::is_same_kind;
-use record::{ALL_THREADS, Figures, Histogram, Record, Responses, Series, SeriesKind, TIMER};
+use record::{ALL_THREADS, Figures, Histogram, Maxima, Record, Responses, Series, SeriesKind, TIMER};
 
 use crate::{Summary, cpu_list, stream, summary::max_of};
 
@@ -22,6 +22,8 @@ pub struct Group {
     pub histogram: Histogram,
     /// Number of samples above those of the histogram.
     pub beyond: u64,
+    /// The largest value of each window of the time; empty if unknown.
+    pub maxima: Maxima,
     /// Number of samples whose value is not known: results of a judge that were lost on its line.
     pub unknown: u64,
     /// Answers, interrupts or frames that never came.
@@ -33,7 +35,7 @@ impl Group {
     fn of(figures: Figures) -> Self {
         let samples = figures.samples_with_beyond().map(|(histogram, beyond)| (histogram.clone(), beyond));
         let (histogram, beyond) = samples.unwrap_or_default();
-        Self { figures, histogram, beyond, unknown: 0, lost: 0 }
+        Self { figures, histogram, beyond, maxima: Maxima::default(), unknown: 0, lost: 0 }
     }
 }
 
@@ -129,6 +131,7 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group
         sum.missed += series.missed;
         sum.max_ns = sum.max_ns.max(max_of(series));
         sum.corrected.merge(&series.corrected);
+        sum.maxima.merge(&series.maxima);
     }
     let weighted = all.iter().filter_map(|series| Some(series.mean_ns? * series.samples as f64)).sum::<f64>();
     let summary = Summary::of(&sum);
@@ -164,7 +167,7 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Group
         ..conditions
     };
     let lost = all.iter().filter_map(|series| series.kind.lost()).fold(of_capture.unwrap_or(0), u64::saturating_add);
-    Group { figures, histogram, beyond, unknown, lost }
+    Group { figures, histogram, beyond, maxima: sum.maxima, unknown, lost }
 }
 
 /// The histogram without its last bucket, and the number of values there: those beyond the last cell of latmon count as the largest

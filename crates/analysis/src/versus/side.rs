@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{
-    Figures, Histogram, IMPORTED, Outcome, Record,
+    Figures, Histogram, IMPORTED, Maxima, Outcome, Record,
     versus::{Differs, LeftOut, Measure, Side, UnevenGroup},
 };
 
@@ -46,6 +46,8 @@ pub struct Group {
     pub histogram: Histogram,
     /// Number of samples above those of the histogram.
     pub beyond: u64,
+    /// The largest value of all rounds in each window of their time; empty if unknown.
+    pub maxima: Maxima,
     /// True if the figures of a round were published, or are those of another tool.
     pub is_published: bool,
 }
@@ -114,6 +116,7 @@ impl Records {
                 group.histogram.merge(&measured.histogram);
                 group.beyond = group.beyond.saturating_add(measured.beyond);
             }
+            group.maxima.merge(&measured.maxima);
             group.rounds.push(round);
         }
     }
@@ -181,7 +184,7 @@ impl Group {
 
 impl Round {
     fn of(measured: &compare::Group, name: &str, record: &Record) -> Self {
-        let compare::Group { figures, histogram, beyond, unknown, lost } = measured;
+        let compare::Group { figures, histogram, beyond, unknown, lost, .. } = measured;
         let total = histogram.total().saturating_add(*beyond).saturating_add(*unknown);
         let most_ns = figures.max_ns.unwrap_or(i64::MAX);
         // Values of a histogram are the upper ends of its cells, which can be above the exact maximum.

@@ -7,7 +7,7 @@ use analysis::{
     float::{to_i32, to_u64},
     format_ns,
 };
-use record::{Histogram, UseVerdict, grouped};
+use record::{Histogram, Maxima, UseVerdict, grouped};
 
 use super::{
     figure::{Figure, Table},
@@ -67,7 +67,7 @@ pub fn of_sides(id: &str, title: &str, sides: &[(&str, Samples)]) -> String {
     for (index, (name, samples)) in sides.iter().enumerate() {
         curve(&mut body, (&class_of_side(index), ""), name, *samples, step, (x, y));
     }
-    names_of_sides(&mut body, sides, &wanted, x, y);
+    names_of_sides(&mut body, &side_names(sides), &wanted, x, y);
     Frame {
         id,
         title,
@@ -111,7 +111,7 @@ pub fn exceedance(id: &str, title: &str, sides: &[(&str, Samples)]) -> String {
         }
         let _ = write!(body, "<path class=\"line {class}\" data-n=\"{}\" d=\"{}\"/>", text::escape(name), path.d());
     }
-    names_of_sides(&mut body, sides, &ends, x, y);
+    names_of_sides(&mut body, &side_names(sides), &ends, x, y);
     let share = |at: i32| {
         let label = if at < -4 { format!("1e{at}") } else { 10f64.powi(at).to_string() };
         Tick { at: f64::from(at), label }
@@ -130,7 +130,62 @@ pub fn exceedance(id: &str, title: &str, sides: &[(&str, Samples)]) -> String {
 
 /// Classes and names of the curves of sides.
 pub fn keys_of_sides(sides: &[(&str, Samples)]) -> Vec<(String, String)> {
-    sides.iter().enumerate().map(|(index, (name, _))| (class_of_side(index), (*name).to_owned())).collect()
+    keys(sides.iter().map(|(name, _)| *name))
+}
+
+fn side_names<'a>(sides: &[(&'a str, Samples)]) -> Vec<&'a str> {
+    sides.iter().map(|(name, _)| *name).collect()
+}
+
+/// The classes and the names of sides.
+pub fn keys<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
+    names.enumerate().map(|(index, name)| (class_of_side(index), name.to_owned())).collect()
+}
+
+/// The largest value of each side in each window of its time.
+pub fn over_time(id: &str, title: &str, sides: &[(&str, &Maxima)]) -> String {
+    const COLUMNS: usize = 370;
+    let window_s = |maxima: &Maxima| maxima.window_ns as f64 / 1e9;
+    let values = || sides.iter().flat_map(|(_, maxima)| maxima.max_ns.iter().copied().flatten());
+    let y = svg::lateness_axis(values(), 10.0, BOTTOM, svg::TOP);
+    let ends_s = sides.iter().map(|(_, maxima)| maxima.max_ns.len() as f64 * window_s(maxima));
+    let x = Axis { lo: 0.0, hi: ends_s.fold(0.0, f64::max).max(f64::MIN_POSITIVE), from: svg::LEFT, to: svg::RIGHT };
+    let height = |max_ns: i64| y.at(svg::decades(max_ns as f64, y.lo));
+    let mut body = String::new();
+    let mut ends = Vec::new();
+    for (index, (name, maxima)) in sides.iter().enumerate() {
+        let together = maxima.max_ns.len().div_ceil(COLUMNS).max(1);
+        let (mut path, mut is_drawing, mut last) = (Path::default(), false, y.from);
+        for (column, windows) in maxima.max_ns.chunks(together).enumerate() {
+            let at_s = |window: usize| x.at(window as f64 * window_s(maxima));
+            let (from, to) = (at_s(column * together), at_s(column * together + windows.len()));
+            let Some(at) = windows.iter().copied().flatten().max().map(height) else {
+                is_drawing = false;
+                continue;
+            };
+            if is_drawing {
+                path.up_or_down(at).across(to);
+            } else {
+                path.move_to(from, at).across(to);
+            }
+            (is_drawing, last) = (true, at);
+        }
+        ends.push(last + 4.0);
+        let class = class_of_side(index);
+        let _ = write!(body, "<path class=\"line {class}\" data-n=\"{}\" d=\"{}\"/>", text::escape(name), path.d());
+    }
+    let names: Vec<&str> = sides.iter().map(|(name, _)| *name).collect();
+    names_of_sides(&mut body, &names, &ends, x, y);
+    Frame {
+        id,
+        title,
+        summary: "A logarithmic axis over the time of the rounds, one line per side.",
+        height: HEIGHT,
+        x: (x, svg::time_ticks(x.hi), "time since the begin of a round"),
+        y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "largest value"),
+        data: "",
+    }
+    .draw(&body)
 }
 
 fn class_of_side(index: usize) -> String {
@@ -387,9 +442,9 @@ fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
 }
 
 /// Draws the names of sides at the right, each near its height, with the parts that fit.
-fn names_of_sides(out: &mut String, sides: &[(&str, Samples)], wanted: &[f64], x: Axis, y: Axis) {
+fn names_of_sides(out: &mut String, names: &[&str], wanted: &[f64], x: Axis, y: Axis) {
     const LINE: f64 = 13.0;
-    let labels = in_margin(&sides.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let labels = in_margin(names);
     let rows = labels.iter().map(Vec::len).max().unwrap_or(1) as f64;
     let last = y.from - (rows - 1.0) * LINE;
     let left = number(x.to + 10.0);
@@ -484,6 +539,18 @@ mod tests {
     }
 
     /// 90 samples of 5 us, and 10 above, whose times nobody knows: the 90th percentile is the last one known.
+    #[test]
+    fn largest_values_over_time_are_steps_with_gaps() {
+        let of = |window_ns: u64, max_ns: &[Option<i64>]| Maxima { window_ns, max_ns: max_ns.to_vec() };
+        let a = of(1_000_000_000, &[Some(20_000), Some(900_000), None, Some(20_000)]);
+        let long = of(2_000_000_000, &[Some(50_000); 1000]);
+        let svg = over_time("maxima-0", "Largest value over time", &[("a<b", &a), ("b", &long)]);
+        let paths: Vec<&str> = svg.split("<path class=\"line ").skip(1).collect();
+        assert!(paths.len() == 2 && paths[0].contains("data-n=\"a&#60;b\""), "{svg}");
+        assert_eq!(paths[0].matches('M').count(), 2, "a line before the gap, and one after it: {}", paths[0]);
+        assert!(paths[1].len() < 20_000, "windows are drawn together: {}", paths[1].len());
+    }
+
     #[test]
     fn a_curve_without_its_largest_values_ends_at_the_last_known_share() {
         let mut histogram = Histogram::default();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use askama::Template;
 use record::{
-    Versus, counted,
+    Maxima, Versus, counted,
     versus::{Across, Change, PercentileRatio, VersusGroup},
     visible::escape,
 };
@@ -153,7 +153,13 @@ pub fn render_across(of: &Across, command: &[String]) -> String {
             &index.to_string(),
             "Percentiles of all rounds together",
             &table.curves.iter().map(|(name, samples)| (name.as_str(), *samples)).collect::<Vec<_>>(),
-        ),
+        )
+        .into_iter()
+        .chain(over_time(
+            index,
+            &table.maxima.iter().map(|(name, maxima)| (name.as_str(), *maxima)).collect::<Vec<_>>(),
+        ))
+        .collect(),
         name: table.name,
     };
     let page = AcrossPage {
@@ -189,7 +195,11 @@ fn group(index: usize, group: &VersusGroup, name: String) -> Group {
         name,
         figures: Table::plain("Figures", &HEADINGS, rows(group).into_iter().map(|row| Vec::from(row.cells)).collect()),
         notes: remarks(group).into_iter().chain(conditions).collect(),
-        charts: curves(index, group).into_iter().chain(ratios(index, group)).collect(),
+        charts: curves(index, group)
+            .into_iter()
+            .chain(ratios(index, group))
+            .chain(over_time_of(index, group))
+            .collect(),
     }
 }
 
@@ -217,6 +227,25 @@ pub(super) fn curves_of(end: &str, title: &str, sides: &[(&str, Samples)]) -> Ve
     let svg = percentiles::exceedance(&id, &title, sides);
     let lead = "Both axes are logarithmic. Each curve ends at its largest value, which no sample exceeds.";
     vec![percentiles, Chart { id, title, lead: format!("{lead}{dots}"), keys, svg }]
+}
+
+/// The largest values of both sides over time; `None` if they are unknown.
+fn over_time_of(index: usize, group: &VersusGroup) -> Option<Chart> {
+    let sides = [("A", &group.maxima_a), ("B", &group.maxima_b)];
+    over_time(index, &sides.into_iter().filter(|(_, maxima)| !maxima.is_empty()).collect::<Vec<_>>())
+}
+
+/// The largest value of each side over the time of its rounds; `None` without sides.
+fn over_time(index: usize, sides: &[(&str, &Maxima)]) -> Option<Chart> {
+    if sides.is_empty() {
+        return None;
+    }
+    let (id, title) = (format!("maxima-{index}"), "Largest value over time".to_owned());
+    let svg = percentiles::over_time(&id, &title, sides);
+    let lead = "Each step is the largest value of all rounds at this time after their begin. Single peaks at regular intervals \
+                suggest something periodic in the machine.";
+    let keys = percentiles::keys(sides.iter().map(|(name, _)| *name));
+    Some(Chart { id, title, lead: lead.to_owned(), keys, svg })
 }
 
 /// The ratio of each percentile with its band; `None` without any.
