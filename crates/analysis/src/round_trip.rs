@@ -97,7 +97,8 @@ fn exposure(series: &Series, missing: Missing, losses: &Losses, profile: &Profil
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_losses(missing, losses, series.period_ns, profile.period_ns));
     let late = late.with(stalls::possibly_late(series, profile.period_ns, profile.limit_ns));
-    Exposure::of(series.samples.saturating_add(missing.total), late.count(), series.period_ns, profile.period_ns)
+    let deadlines = series.samples.saturating_add(missing.total).saturating_add(series.missed);
+    Exposure::of(deadlines, late.count(), series.period_ns, profile.period_ns)
 }
 
 /// The outcome with its reason.

@@ -26,26 +26,31 @@ pub(crate) fn late(series: &Series, period_ns: u64, limit_ns: i64) -> Events {
         return of_list;
     }
     let wake_ups = late_values(series, limit_ns);
-    let most_seconds = wake_ups.iter().fold(0, |sum: u64, (late_ns, count)| {
-        sum.saturating_add(late_ns.unsigned_abs().div_ceil(SECOND_NS).saturating_mul(*count))
-    });
+    // All in one stall, with a time on time between two of them.
+    let gap_ns = gap_ns(measured_ns.max(period_ns));
+    let late_ns = wake_ups
+        .iter()
+        .fold(0, |sum: u64, (late_ns, count)| sum.saturating_add(late_ns.unsigned_abs().saturating_mul(*count)));
+    let gaps = total(&wake_ups).saturating_sub(1).saturating_mul(gap_ns.div_ceil(SECOND_NS));
+    let most_seconds = late_ns.div_ceil(SECOND_NS).saturating_add(gaps);
     let windows = late_windows(&series.maxima, limit_ns);
     let seconds = least_seconds(series.maxima.window_ns, windows.iter().map(|&(number, _)| number), period_ns);
     let [certain, possible] = late_deadlines(series, &wake_ups, limit_ns);
-    let cycles = most_cycles(possible, total(&wake_ups), measured_ns, period_ns).max(seconds);
+    let [cycles, most_cycles] =
+        cycles(possible, total(&wake_ups), measured_ns, period_ns).map(|count| count.max(seconds));
     // A second of a stall contains at most so many deadlines, one of them at each end.
     let in_a_second = (SECOND_NS.max(period_ns) / measured_ns.max(1)).saturating_add(1);
     // Each is a lower bound: further late wake-ups between the listed ones make stalls longer, not fewer.
     let stalls_at_least = seconds.max(certain.div_ceil(in_a_second)).max(of_list.stalls_at_least);
-    let known = Events { cycles, stalls_at_least, gap_ns: gap_ns(measured_ns.max(period_ns)), ..Events::default() };
+    let known = Events { cycles, most_cycles, stalls_at_least, gap_ns, ..Events::default() };
     match has_all_windows(series, measured_ns) && !windows.is_empty() {
         // Each stall makes a cycle late.
         true => Events {
             stretches: windows.iter().map(|&(number, late_ns)| window(&series.maxima, number, late_ns)).collect(),
-            cycles_in_stretches: most_seconds.min(cycles),
+            cycles_in_stretches: most_seconds.min(most_cycles),
             ..known
         },
-        false => Events { unknown_runs: total(&wake_ups), unknown_seconds: most_seconds.min(cycles), ..known },
+        false => Events { unknown_runs: total(&wake_ups), unknown_seconds: most_seconds.min(most_cycles), ..known },
     }
 }
 
@@ -151,13 +156,20 @@ fn listed_stalls(late: &[&Spike], deadlines: impl Fn(&Spike) -> u64, measured_ns
 /// Stalls whose times are known exactly.
 fn of_stalls(stalls: &[Stall], measured_ns: u64, period_ns: u64) -> Events {
     let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.cycles_at_least);
-    let cycles = stalls.iter().map(|stall| stall.cycles).fold(0, u64::saturating_add);
-    let stretch = |stall: &Stall| Stretch { start_ns: stall.start_ns, end_ns: stall.end_ns, cycles: stall.cycles };
+    let most_cycles = |stall: &Stall| match measured_ns < period_ns {
+        true => stall.most_cycles.min(cycles_in(stall.last_ns - stall.start_ns, period_ns)),
+        false => stall.cycles,
+    };
+    let stretch =
+        |stall: &Stall| Stretch { start_ns: stall.start_ns, end_ns: stall.end_ns, cycles: most_cycles(stall) };
+    let sum = |of: &dyn Fn(&Stall) -> u64| stalls.iter().map(of).fold(0, u64::saturating_add);
+    let most = sum(&most_cycles);
     Events {
-        cycles,
-        stalls_at_least: stalls.iter().map(seconds).fold(0, u64::saturating_add),
+        cycles: sum(&|stall| stall.cycles),
+        most_cycles: most,
+        stalls_at_least: sum(&seconds),
         stretches: stalls.iter().map(stretch).collect(),
-        cycles_in_stretches: cycles,
+        cycles_in_stretches: most,
         gap_ns: gap_ns(measured_ns.max(period_ns)),
         ..Events::default()
     }
@@ -180,6 +192,10 @@ struct Stall {
     end_ns: u64,
     /// Cycles of the use with a late deadline, if one begins with the stall; 1 or more.
     cycles: u64,
+    /// Cycles with a late deadline of each wake-up, wherever they begin: the sum of the largest numbers.
+    most_cycles: u64,
+    /// The last late deadline, ns after the first deadline of the series.
+    last_ns: u64,
     /// The number of the cycle after the last of these, from 0 at the begin of the stall.
     next_cycle: u64,
     /// The least number of cycles that contain the late deadlines wherever they begin; 1 or more.
@@ -196,8 +212,18 @@ fn stalls(late: impl Iterator<Item = LateWakeUp>, measured_ns: u64, period_ns: u
         let end_ns = at_ns.saturating_add(lateness_ns);
         let is_same = stalls.last().is_some_and(|stall| at_ns <= stall.end_ns.saturating_add(gap_ns));
         if !is_same {
-            let [cycles, next_cycle, cycles_at_least] = [0; 3];
-            stalls.push(Stall { start_ns: at_ns, end_ns, cycles, next_cycle, cycles_at_least, counted_ns: at_ns });
+            let [cycles, most_cycles, next_cycle, cycles_at_least] = [0; 4];
+            let (start_ns, last_ns, counted_ns) = (at_ns, at_ns, at_ns);
+            stalls.push(Stall {
+                start_ns,
+                end_ns,
+                cycles,
+                most_cycles,
+                last_ns,
+                next_cycle,
+                cycles_at_least,
+                counted_ns,
+            });
         }
         let stall = stalls.last_mut().expect("one was just added");
         stall.end_ns = stall.end_ns.max(end_ns);
@@ -207,6 +233,8 @@ fn stalls(late: impl Iterator<Item = LateWakeUp>, measured_ns: u64, period_ns: u
             continue;
         }
         let last_ns = at_ns.saturating_add((deadlines - 1).saturating_mul(measured_ns));
+        stall.last_ns = stall.last_ns.max(last_ns);
+        stall.most_cycles = stall.most_cycles.saturating_add(cycles_in(last_ns - at_ns, period_ns).min(deadlines));
         let cycle_of = |ns: u64| ns.saturating_sub(stall.start_ns) / period_ns;
         let after = cycle_of(last_ns).saturating_add(1);
         stall.cycles = stall.cycles.saturating_add(after.saturating_sub(stall.next_cycle.max(cycle_of(at_ns))));
@@ -274,12 +302,16 @@ pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> 
         return Events::default();
     }
     let seconds = |run: u64| seconds_of(run, measured_ns).min(in_cycles(run, measured_ns, period_ns));
+    // Wherever the cycles of the use begin, each contains no more.
+    let in_a_cycle = if measured_ns < period_ns { (period_ns / measured_ns.max(1)).saturating_add(1) } else { 1 };
     // One run is long, and the others are single ones.
     let unknown_runs = runs.clamp(1, total);
     let single = unknown_runs - 1;
+    let [cycles, most_cycles] = cycles(total, runs, measured_ns, period_ns);
     Events {
-        cycles: most_cycles(total, runs, measured_ns, period_ns),
-        stalls_at_least: seconds(total),
+        cycles,
+        most_cycles,
+        stalls_at_least: seconds(total).min(total.div_ceil(in_a_cycle)),
         unknown_runs,
         unknown_seconds: seconds(total - single).saturating_add(single),
         gap_ns: gap_ns(measured_ns.max(period_ns)),
@@ -302,15 +334,16 @@ pub(crate) fn of_losses(missing: Missing, losses: &Losses, measured_ns: u64, per
         Stretch { start_ns, end_ns, cycles: count }
     };
     // A chain of windows has room for so many cycles of the use, with a part of one at each end.
-    let cycles = |chain: Stretch| {
-        let room = ((chain.end_ns - chain.start_ns) / period_ns.max(1)).saturating_add(2);
-        Stretch { cycles: chain.cycles.min(room), ..chain }
+    let cycles = |chain: Stretch| Stretch {
+        cycles: chain.cycles.min(cycles_in(chain.end_ns - chain.start_ns, period_ns)),
+        ..chain
     };
     let chains = joined(losses.counts.iter().map(window).collect(), of_known.gap_ns);
     let stretches: Vec<Stretch> = chains.into_iter().map(cycles).collect();
     let in_windows = stretches.iter().map(|stretch| stretch.cycles).fold(0, u64::saturating_add);
     let of_known = Events {
         cycles: of_known.cycles.min(in_windows),
+        most_cycles: of_known.most_cycles.min(in_windows),
         stalls_at_least: of_all.stalls_at_least.max(least_in_windows(losses, known, period_ns)),
         stretches,
         cycles_in_stretches: known.min(in_windows),
@@ -355,7 +388,7 @@ pub(crate) fn of_xruns(series: &Series, audio: &Audio) -> Events {
         deadlines: 1,
     });
     let stalls = stalls(late, series.period_ns, series.period_ns);
-    Events { cycles: audio.xruns, ..of_stalls(&stalls, series.period_ns, series.period_ns) }
+    Events { cycles: audio.xruns, most_cycles: audio.xruns, ..of_stalls(&stalls, series.period_ns, series.period_ns) }
 }
 
 /// The deadlines that were certainly late, and those that can have been: without exact values, those in the bucket of the limit
@@ -374,12 +407,20 @@ pub(crate) fn corrected(series: &Series) -> &Histogram {
     if series.corrected.is_empty() { &series.raw } else { &series.corrected }
 }
 
-/// The largest number of cycles of the use with late deadlines, which came in `runs` runs of consecutive ones: each run is in
-/// cycles of its own.
-fn most_cycles(deadlines: u64, runs: u64, measured_ns: u64, period_ns: u64) -> u64 {
+/// The number of cycles of the use with late deadlines, which came in `runs` runs of consecutive ones: if the cycles begin with
+/// each run, and the largest number wherever they begin.
+fn cycles(deadlines: u64, runs: u64, measured_ns: u64, period_ns: u64) -> [u64; 2] {
     // One long run and single deadlines make the number largest.
     let single = runs.min(deadlines).saturating_sub(1);
-    single.saturating_add(in_cycles(deadlines - single, measured_ns, period_ns))
+    let at_begins = single.saturating_add(in_cycles(deadlines - single, measured_ns, period_ns));
+    // Each run can have a part of a cycle at its begin and its end.
+    let at_ends = runs.saturating_mul(2);
+    [at_begins, in_cycles(deadlines, measured_ns, period_ns).saturating_add(at_ends).min(deadlines).max(at_begins)]
+}
+
+/// The largest number of cycles of the use in a time: with a part of one at each end.
+fn cycles_in(ns: u64, period_ns: u64) -> u64 {
+    (ns / period_ns.max(1)).saturating_add(2)
 }
 
 /// Consecutive `deadlines` in cycles of the use. If they are closer together than cycles, they count once per cycle.
@@ -603,7 +644,7 @@ mod tests {
         assert_eq!(of(40, &losses((0..40).map(|n| n * 900))), (40, 37, 37, 18));
         assert_eq!(of(350, &losses((0..350).map(|n| 250 + n * 10))), (350, 5, 5, 4));
         // Three of unknown times can join four others, with a second before and after each.
-        assert_eq!(of(43, &apart), (43, 43, 11, 40));
+        assert_eq!(of(43, &apart), (43, 43, 15, 40));
         assert_eq!(of(40, &Losses::default()), (40, 40, 40, 1));
         // A record that contradicts itself.
         assert_eq!(of(3, &apart), (3, 3, 1, 3));
@@ -695,6 +736,7 @@ mod tests {
             events in prop::collection::btree_map(0u64..100_000, (0u8..4, 1u64..3_000), 1..60),
             measured_ms in prop::sample::select(vec![1u64, 10, 300, 900, 3_000]),
             period_ms in prop::sample::select(vec![1u64, 10, 100, 3_000]),
+            is_listed in prop::bool::ANY,
         ) {
             let (measured_ns, period_ns) = (measured_ms * MS, period_ms * MS);
             let mut events: Vec<(u64, u8, u64)> = events
@@ -702,6 +744,13 @@ mod tests {
                 .map(|(at_ms, (kind, late_ms))| (at_ms / measured_ms * measured_ns, kind, late_ms * MS))
                 .collect();
             events.dedup_by_key(|event| event.0);
+            // A thread that is late has no other deadline meanwhile.
+            let mut woke_ns = 0;
+            events.retain(|&(at_ns, kind, ns)| {
+                let is_possible = kind > 0 || at_ns >= woke_ns;
+                woke_ns = if kind == 0 && is_possible { at_ns + ns } else { woke_ns };
+                is_possible
+            });
             // A missing result takes a period.
             let late_ns = |kind: u8, late_ns: u64| if kind == 0 { late_ns } else { measured_ns };
             let spike = |&(at_ns, kind, ns): &(u64, u8, u64)| {
@@ -709,19 +758,35 @@ mod tests {
             };
             let exact = |only: &dyn Fn(u8) -> bool| {
                 let spikes: Vec<Spike> = events.iter().filter(|event| only(event.1)).map(spike).collect();
-                let deadlines = |spike: &Spike| deadlines_of(&Series::default(), spike, measured_ns, 0);
+                let deadlines = |spike: &Spike| deadlines_of(&Series::default(), spike, measured_ns, 100_000);
                 listed_stalls(&spikes.iter().collect::<Vec<_>>(), deadlines, measured_ns, period_ns)
             };
             let mut times = Losses::default();
             let known = events.iter().filter(|event| event.1 == 1 || event.1 == 2);
             known.for_each(|event| times.add(event.0, 1));
             let total = events.iter().filter(|event| event.1 > 0).count() as u64;
-            let late = exact(&|kind| kind == 0)
+            let late_ms: Vec<(u64, i64)> = events
+                .iter()
+                .filter(|event| event.1 == 0)
+                .map(|event| (event.0 / MS, (event.2 / MS).cast_signed()))
+                .collect();
+            let mut by_windows = series(&late_ms, 0);
+            let lateness: Vec<i64> = late_ms.iter().map(|event| event.1 * 1_000_000).collect();
+            (by_windows.period_ns, by_windows.corrected) = (measured_ns, by_windows.raw.corrected(&lateness, measured_ns));
+            let of_late = if is_listed { exact(&|kind| kind == 0) } else { late(&by_windows, period_ns, 100_000) };
+            let late = of_late
                 .with(of_losses(Missing::anywhere(total), &times, measured_ns, period_ns))
                 .count();
-            let exact = exact(&|_| true).count();
-            prop_assert!(late.stalls.upper() >= exact.stalls.upper() - 1e-9, "{late:?} {exact:?}");
-            prop_assert!(late.stalls_at_least <= exact.stalls.total, "{late:?} {exact:?}");
+            let spikes: Vec<Spike> = events.iter().map(spike).collect();
+            let wake_ups = spikes.iter().map(|spike| LateWakeUp {
+                at_ns: spike.at_ns,
+                lateness_ns: spike.lateness_ns.unsigned_abs(),
+                deadlines: deadlines_of(&Series::default(), spike, measured_ns, 100_000),
+            });
+            let seconds = |stall: Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.cycles);
+            let exact = Grouped::of(stalls(wake_ups, measured_ns, period_ns).into_iter().map(seconds));
+            prop_assert!(late.stalls.upper() >= exact.upper() - 1e-9, "{late:?} {exact:?}");
+            prop_assert!(late.stalls_at_least <= exact.total, "{late:?} {exact:?}");
         }
 
         #[test]

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use record::{
-    Calibration, Correction, Histogram, Listener, ORDINARY_PERCENT, ReceivedStream, Record, Series, Talker, TalkerLoad,
+    Calibration, Correction, Histogram, Listener, Maxima, ORDINARY_PERCENT, ReceivedStream, Record, Series, Talker,
+    TalkerLoad,
 };
 
 use crate::{
@@ -151,7 +152,8 @@ fn use_send_times(series: &mut Series, talker: &Talker) {
     // Those of the wake-ups, which are `offset_ns` before the slots.
     let after_slot = |late_ns: i64| late_ns.saturating_sub_unsigned(talker.offset_ns);
     series.spikes.iter_mut().for_each(|spike| spike.lateness_ns = after_slot(spike.lateness_ns));
-    series.maxima.max_ns.iter_mut().flatten().for_each(|max_ns| *max_ns = after_slot(*max_ns));
+    // A frame can be late although the wake-up was not.
+    series.maxima = Maxima::default();
 }
 
 /// The frames that did not leave in their slots or did not arrive, and the number of these frames. A missing

@@ -51,7 +51,9 @@ fn exposure((series, thread): &(&Series, &ProcessThread), profile: &Profile) -> 
     let known_ns = thread.times.total_ns().saturating_sub(thread.times.unknown_ns);
     let cycles = (known_ns / period_ns).min(thread.cycles);
     let late = stalls::late(series, period_ns, profile.limit_ns).with(too_long(thread, period_ns));
-    Exposure::of(cycles, late.count(), period_ns, period_ns)
+    let exposure = Exposure::of(cycles, late.count(), period_ns, period_ns);
+    // A thread with few cycles of its own was watched for longer.
+    Exposure { lasted_ns: exposure.lasted_ns.max(known_ns), ..exposure }
 }
 
 /// The cycles that took longer than the period. Of cycles that may contain the wait for the next one, only those count that
