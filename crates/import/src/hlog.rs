@@ -211,7 +211,7 @@ impl Tag<'_> {
             imported.caveats.push(caveat("mixed", text));
         }
         let mut left = if beyond.is_counted { beyond.samples } else { 0 };
-        let (mut cells, mut max_ns, mut seconds) = (Cells::default(), None, 0.0);
+        let (mut cells, mut largest, mut seconds) = (Cells::default(), None::<Largest>, 0.0);
         for interval in &self.intervals {
             for (value_ns, count) in interval.cells.histogram.iter().rev() {
                 let of_cell = count.saturating_sub(left);
@@ -220,7 +220,7 @@ impl Tag<'_> {
                 let added = value_ns.and_then(|value_ns| cells.add(value_ns, 1, of_cell));
                 added.ok_or_else(|| format!("{name}: too many samples, or too large values"))?;
             }
-            max_ns = max_ns.max(interval.max_ns(max));
+            largest = largest.max(interval.largest(max));
             seconds += interval.seconds;
         }
         if left > 0 {
@@ -230,19 +230,24 @@ impl Tag<'_> {
             ));
         }
         let is_exact = max != Max::Unknown
-            && self.intervals.iter().all(|of| of.cells.histogram.is_empty() || of.max_ns(max).is_some());
+            && self.intervals.iter().all(|of| of.cells.histogram.is_empty() || of.largest(max).is_some());
         cells.beyond = beyond.samples;
         if !is_exact && max != Max::Unknown {
             let text =
                 format!("{name}: the maximum of the file is not in the last cell of its histogram, and is left out");
             imported.caveats.push(caveat("units", text));
         }
+        let largest = largest.filter(|_| is_exact);
+        if largest.is_some_and(|largest| largest.is_of_cell) {
+            let text = format!("{name}: the file rounds its maximum, so it is the end of the last cell with samples");
+            imported.caveats.push(caveat("clamped", text));
+        }
         let cpu = name.rsplit_once("-cpu").filter(|(_, cpu)| cpu.parse::<u32>().is_ok());
         let mut figures = Figures {
             role: cpu.map_or(name.as_str(), |(role, _)| role).to_owned(),
             cpus: cpu.map(|(_, cpu)| cpu).unwrap_or_default().to_owned(),
             duration_ns: to_ns(seconds, 1e9).and_then(|ns| u64::try_from(ns).ok()).filter(|&ns| ns > 0),
-            max_ns: max_ns.filter(|_| is_exact).and_then(|max_ns: i64| max_ns.checked_mul(unit_ns)),
+            max_ns: largest.and_then(|largest| largest.ns.checked_mul(unit_ns)),
             ..Figures::default()
         };
         imported.caveats.extend(cells.overflow(&name, figures.max_ns));
@@ -257,8 +262,8 @@ impl Tag<'_> {
 struct Interval<'a> {
     tag: &'a str,
     seconds: f64,
-    /// The maximum in ns, if its unit is ms.
-    printed_ns: Option<i64>,
+    /// The maximum as the file prints it.
+    printed: Printed,
     cells: Decoded,
 }
 
@@ -278,20 +283,58 @@ impl<'a> Interval<'a> {
         let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
         let number = |text: &str| number(text).ok_or_else(|| format!("{text:?} is no number"));
         number(start)?;
-        let printed_ns = to_ns(number(max)?, 1e6);
+        let printed = Printed::of(max, number(max)?);
         let bytes = STANDARD.decode(encoded).map_err(|error| format!("the histogram is no base64: {error}"))?;
-        Ok(Self { tag, seconds: number(length)?, printed_ns, cells: decoded(&bytes)? })
+        Ok(Self { tag, seconds: number(length)?, printed, cells: decoded(&bytes)? })
     }
 
     /// The maximum, if it is known.
-    fn max_ns(&self, max: Max) -> Option<i64> {
-        let is_in_last = |ns: &i64| self.cells.last_ns.as_ref().is_some_and(|last_ns| last_ns.contains(ns));
+    fn largest(&self, max: Max) -> Option<Largest> {
+        let last_ns = self.cells.last_ns.as_ref()?;
+        let stated = |ns| Largest { ns, is_of_cell: false };
         match max {
             Max::Unknown => None,
-            // Without samples, the printed maximum is 0.
-            Max::Exact => self.printed_ns.filter(|_| self.cells.last_ns.is_some()),
-            Max::Printed => self.printed_ns.filter(is_in_last),
+            Max::Exact => self.printed.ns.map(stated),
+            Max::Printed => {
+                let (from_ns, end_ns) = self.printed.range_ns?;
+                let is_in_last = from_ns <= *last_ns.end() && *last_ns.start() <= end_ns;
+                let width_ns = last_ns.end() - last_ns.start();
+                let is_finer = end_ns - from_ns <= width_ns;
+                let printed = self.printed.ns.filter(|ns| is_finer && last_ns.contains(ns)).map(stated);
+                is_in_last.then(|| printed.unwrap_or(Largest { ns: *last_ns.end(), is_of_cell: width_ns > 0 }))
+            }
         }
+    }
+}
+
+/// The maximum of an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Largest {
+    ns: i64,
+    /// True if it is the end of the last cell, because the printed one is less exact.
+    is_of_cell: bool,
+}
+
+/// A printed maximum, whose unit is ms.
+struct Printed {
+    ns: Option<i64>,
+    /// The first and the last whole number of ns that is printed like this.
+    range_ns: Option<(i64, i64)>,
+}
+
+impl Printed {
+    /// `text` is the number `ms`.
+    fn of(text: &str, ms: f64) -> Self {
+        const MS: f64 = 1e6;
+        let decimals = text.split_once('.').map_or("", |(_, decimals)| decimals);
+        // The Python port removes the fraction, and prints 6 zeros instead.
+        let (from_ns, end_ns) = if decimals == "000000" {
+            (ms * MS, (ms + 1.0) * MS - 1.0)
+        } else {
+            let half = MS * 0.1_f64.powi(i32::try_from(decimals.len()).unwrap_or(i32::MAX)) / 2.0;
+            ((ms * MS - half).ceil(), (ms * MS + half).floor())
+        };
+        Self { ns: to_ns(ms, MS), range_ns: to_ns(from_ns, 1.0).zip(to_ns(end_ns, 1.0)) }
     }
 }
 
@@ -301,7 +344,7 @@ enum Max {
     /// It is the exact one, as in exports of punctual. It can be below the end of the last cell, which is that of a cell of another
     /// tool.
     Exact,
-    /// It is exact if it is in the last cell with samples; else its unit is another one.
+    /// It is in the last cell with samples, which can be narrower than its last digit; else its unit is another one.
     Printed,
     /// It is the end of the last cell.
     Unknown,

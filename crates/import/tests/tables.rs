@@ -144,8 +144,8 @@ fn percentiles_of_the_python_port_of_hdr_histogram() {
 fn a_log_of_another_library_is_summed_by_tag() {
     let record = imported("hdrhistogram-python.hlog");
     let [summed] = figures(&record) else { panic!("{record:?}") };
-    assert_eq!((summed.samples, summed.max_ns), (Some(1004), None));
-    assert_eq!(kinds(&record), ["units", "mixed", "units"]);
+    assert_eq!((summed.samples, summed.max_ns), (Some(1004), Some(7_667_711)));
+    assert_eq!(kinds(&record), ["units", "mixed", "clamped"]);
     let text = text_of("hdrhistogram-python.hlog");
     // The log of its second interval alone; the port prints whole ms, so the maximum is corrected by hand.
     let lines: Vec<&str> = text.lines().collect();
@@ -167,6 +167,33 @@ fn a_log_of_another_library_is_summed_by_tag() {
     assert!(wrong(&lines[4][..lines[4].len() - 40]).contains("line 2: the histogram is cut"));
     assert!(of(lines[1]).unwrap_err().contains("it has no histogram"));
     assert!(of(&format!("{text}{}\n", lines[4])).unwrap_err().ends_with("the file has this interval twice"));
+}
+
+/// Java prints the maximum in ms with 3 decimals, so a cell of less than 1 ms is narrower than the last digit.
+#[test]
+fn a_rounded_maximum_of_a_log_is_the_end_of_its_cell() {
+    let text = text_of("hdrhistogram-python.hlog");
+    let lines: Vec<&str> = text.lines().collect();
+    // The largest value of this interval is 7.654321 ms, and its cell 7.634944 to 7.667711 ms.
+    let max = |printed: &str, unit| {
+        let interval = lines[4].replacen("7.000000", printed, 1);
+        let record = parse(&PathBuf::from("file"), &format!("{}\n{interval}\n", lines[2]), unit).unwrap();
+        let (max_ns, kind) = (figures(&record)[0].max_ns, record.caveats.last().unwrap().kind.clone());
+        (max_ns, kind == "clamped", record.caveats.last().unwrap().text.contains("is not in the last cell"))
+    };
+    // Whole ms of the Python port, which removes the fraction; others are wider than the cell, or rounded out of it.
+    for printed in ["7.000000", "8", "7.7", "7.6", "7.67", "7.63"] {
+        assert_eq!(max(printed, None), (Some(7_667_711), true, false), "{printed}");
+    }
+    assert_eq!(max("7.7", Some(Unit::Us)), (Some(7_667_711_000), true, false));
+    // More exact than the cell.
+    assert_eq!(max("7.654", None), (Some(7_654_000), false, false));
+    assert_eq!(max("7.654321", None), (Some(7_654_321), false, false));
+    // Another value or another unit.
+    for printed in ["8.000000", "6.000000", "7.62", "7.68", "7.669", "7.5", "7.8", "7654.321", "0.007654", "7", "1e300"]
+    {
+        assert_eq!(max(printed, None), (None, false, true), "{printed}");
+    }
 }
 
 #[test]
