@@ -741,6 +741,10 @@ mod tests {
             ("mesure", "unrecognized subcommand 'mesure': use `punctual measure`"),
             ("nonsense", "unrecognized subcommand 'nonsense': `punctual --help` lists the commands"),
             ("show a.html", "a.html is a report, which cannot be read: name its record, a *.punctual.json file"),
+            (
+                "compare a --versus b --versus c",
+                "`compare` has two sides: write `--` only once; --across CONDITION compares more",
+            ),
             ("measure timer --full --quiet", "--full cannot be used with --quiet: leave one out"),
             (
                 "measure process firefox",
@@ -759,5 +763,6 @@ mod tests {
         let unchanged =
             ["measure process --blame 4711", "blame off", "lab -- measure --blame off", "--blame=off --blame"];
         assert_eq!(unchanged.map(joined), unchanged);
+        assert_eq!(joined("punctual compare a -- b --full -- c"), "punctual compare a --versus b --full --versus c");
     }
 }

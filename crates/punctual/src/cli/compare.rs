@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 
 use super::{Extent, OutputOptions, show::unit};
 
@@ -16,7 +16,8 @@ pub struct Compare {
     #[arg(required = true, value_name = "A")]
     pub a: Vec<String>,
     /// The second side; `--` means the same.
-    #[arg(long = "versus", value_name = "B", num_args = 1..)]
+    // Another `--` would add to the second side silently.
+    #[arg(long = "versus", value_name = "B", num_args = 1.., action = ArgAction::Set)]
     pub b: Vec<String>,
     /// Compare the values of this condition in their order.
     ///

@@ -36,6 +36,9 @@ fn general(error: &Error, arguments: &[OsString]) -> String {
         }
         ErrorKind::ValueValidation => number(error).unwrap_or_else(|| in_one_line(error)),
         ErrorKind::TooManyValues => format!("{0} takes no value: write {0} (got {value})", name(refused)),
+        ErrorKind::ArgumentConflict if is_repeated(error) && name(refused) == "--versus" => {
+            "`compare` has two sides: write `--` only once; --across CONDITION compares more".to_owned()
+        }
         ErrorKind::ArgumentConflict if is_repeated(error) => {
             format!("{} can be given only once: leave the others out", name(refused))
         }

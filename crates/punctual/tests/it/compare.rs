@@ -478,6 +478,7 @@ fn a_missing_side_has_a_remedy() {
     fs::create_dir(scratch.path().join("empty")).unwrap();
     for (line, expected) in [
         ("compare a.punctual.json", "`compare` needs two sides: write `--` between"),
+        ("compare a -- b -- c", "`compare` has two sides: write `--` only once; --across CONDITION compares more"),
         ("compare a b c", "`compare` needs two sides: write `--` between"),
         ("compare empty -- empty", "empty has no records (*.punctual.json): name a folder or files with results"),
         ("compare a.txt -- nosuch", "no reference is called \"a.txt\""),
