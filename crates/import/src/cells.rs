@@ -126,8 +126,10 @@ fn samples_are(number: u64) -> String {
 /// Writes the percentiles that follow from the histogram and the number of samples.
 fn percentiles(figures: &mut Figures) {
     let (Some(histogram), Some(samples)) = (&figures.histogram, figures.samples) else { return };
+    // A histogram that also counts omitted deadlines has more values than samples.
+    let values = samples.max(histogram.total());
     let percentile = |percent: f64| {
-        let value_ns = histogram.percentile_among(samples, percent)?;
+        let value_ns = histogram.percentile_among(values, percent)?;
         Some(value_ns.min(figures.max_ns.unwrap_or(i64::MAX)))
     };
     (figures.p50_ns, figures.p99_ns) = (percentile(50.0), percentile(99.0));
@@ -263,6 +265,7 @@ fn sum(kind: &[&Figures]) -> Figures {
         max_ns: each(|of| of.max_ns).and_then(|all| all.into_iter().max()),
         mean_ns: mean_ns.map(|(sum, samples)| sum / samples as f64),
         max_above_ns: each(|of| of.max_ns.or(of.max_above_ns)).and_then(|all| all.into_iter().max()),
+        missed: kind.iter().try_fold(0_u64, |sum, of| Some(sum.saturating_add(of.missed?))),
         max_at_ns: None,
         mode_ns: None,
         histogram: has_all.then_some(histogram),

@@ -12,6 +12,7 @@
 //!
 //! A format is one file and one entry in [`FORMATS`].
 
+mod buckets;
 mod cells;
 mod columns;
 mod command;
@@ -164,7 +165,7 @@ impl Unit {
 }
 
 /// All formats. The first one that recognises a text reads it.
-pub const FORMATS: [&dyn Format; 22] = [
+pub const FORMATS: [&dyn Format; 23] = [
     &rt_tests::Json,
     &jitterdebugger::Json,
     &rteval::Summary,
@@ -186,6 +187,7 @@ pub const FORMATS: [&dyn Format; 22] = [
     &lava::Results,
     &cyclictest::Text,
     &cyclictest::Rows,
+    &buckets::Buckets,
     &columns::Columns,
 ];
 

@@ -29,6 +29,82 @@ fn what_punctual_exports_as_hgrm_comes_back() {
     assert!(of(&other.replace("1.0 20", "1.0 2")).unwrap_err().contains("line 4: \"9.000 1.0 2\" is no row"));
 }
 
+/// A measured record, whose series have raw and corrected histograms.
+fn measured() -> Record {
+    let of = |phase: &str, role: &str, cpu, period_ns, values: &[(i64, u64)]| {
+        let mut series =
+            record::Series { phase: phase.into(), role: role.into(), cpu, period_ns, ..record::Series::default() };
+        values.iter().for_each(|(ns, count)| series.raw.add(*ns, *count));
+        series.corrected = series.raw.corrected(&[], period_ns);
+        series
+    };
+    let values = [(-900, 4), (0, 1), (7, 3), (48_123, 2), (3_500_000, 1)];
+    let series = vec![
+        of("rest, \"idle\"", "timer", Some(0), 1_000_000, &values),
+        of("rest, \"idle\"", "timer", Some(1), 1_000_000, &values[..4]),
+        of("load", "timer", None, 1_000_000, &values[1..3]),
+        of("load", "timer", None, 1_000_000, &values[..4]),
+    ];
+    Record { series, ..Record::default() }
+}
+
+#[test]
+fn what_punctual_exports_as_csv_comes_back() {
+    let record = measured();
+    let exported = record::export::csv(&record);
+    let read = of(&exported).unwrap();
+    let threads = figures(&read);
+    assert_eq!(threads.len(), record.series.len());
+    // Rest and load are no threads of one kind.
+    let all = &read.published.as_ref().unwrap().figures[..2];
+    for (sum, series) in all.iter().zip(record.series.chunks(2)) {
+        let mut corrected = series[0].corrected.clone();
+        corrected.merge(&series[1].corrected);
+        assert_eq!(
+            (sum.phase.as_str(), sum.samples),
+            ("all-threads", Some(series[0].raw.total() + series[1].raw.total()))
+        );
+        assert_eq!(sum.missed, Some(corrected.total() - sum.samples.unwrap()));
+        assert_eq!((sum.p99_ns, sum.histogram.as_ref()), (corrected.percentile(99.0), Some(&corrected)));
+    }
+    for (figures, series) in threads.iter().zip(&record.series) {
+        let (raw, corrected) = (series.raw.total(), series.corrected.total());
+        assert_eq!(figures.histogram.as_ref(), Some(&series.corrected));
+        assert_eq!((figures.samples, figures.missed), (Some(raw), Some(corrected - raw)));
+        assert_eq!(figures.p50_ns, series.corrected.percentile(50.0));
+        assert_eq!(figures.max_ns, series.corrected.iter().next_back().map(|(ns, _)| ns));
+        assert_eq!(
+            (figures.period_ns, &figures.cpus),
+            (Some(series.period_ns), &series.cpu.map(|cpu| cpu.to_string()).unwrap_or_default())
+        );
+    }
+    assert_eq!(read.tool.name, "punctual");
+    assert!(kinds(&read).contains(&"omission") && !kinds(&read).contains(&"units"), "{:?}", read.caveats);
+    let cut = |at: &str, side: usize| of(&exported[..exported.rfind(at).unwrap() + side]).unwrap_err();
+    assert!(cut("load,timer,,1000000,corrected,", 0).ends_with("the file is cut"));
+    assert!(cut("load,timer,,1000000,corrected,-", 0).ends_with("it has no corrected histogram; the file is cut"));
+    assert!(cut("corrected,", 4).contains("is no row such as `rest,timer,0,1000000,raw,5119,3`"));
+    let rows: Vec<&str> = exported.lines().collect();
+    let swapped = of(&[rows[0], rows[2], rows[1]].map(|row| format!("{row}\n")).concat()).unwrap_err();
+    assert!(swapped.contains("line 3: ") && swapped.ends_with("is not above the row before it"), "{swapped}");
+}
+
+/// Nobody knows if the last row of another tool has its largest sample.
+#[test]
+fn an_exported_csv_of_another_tool_keeps_its_threads_and_the_samples_beyond_the_last_cell() {
+    let first = imported("cyclictest-2.4-hist.txt");
+    let read = of(&record::export::csv(&first.with_published_series())).unwrap();
+    for (figures, expected) in figures(&read).iter().zip(figures(&first)) {
+        assert_eq!((&figures.histogram, figures.samples), (&expected.histogram, expected.samples));
+        assert_eq!((&figures.phase, &figures.cpus, figures.max_ns), (&expected.phase, &expected.cpus, None));
+    }
+    assert_eq!(figures(&read).len(), figures(&first).len());
+    assert_eq!(kinds(&read).iter().filter(|kind| **kind == "overflow").count(), 2, "{:?}", read.caveats);
+    assert!(read.tool.name.is_empty());
+    let all = &read.published.as_ref().unwrap().figures[0];
+    assert_eq!((all.phase.as_str(), all.missed), ("all-threads", None));
+}
+
 #[test]
 fn two_columns_and_published_rows() {
     let record = of("# table\nvalue,count\n3, 10\n4.5, 20\n").unwrap();

@@ -341,6 +341,19 @@ fn an_imported_hlog_has_the_histograms_of_its_record() {
     assert!(record.caveats.iter().all(|caveat| texts.contains(&caveat.text.as_str())), "{texts:?}");
 }
 
+#[test]
+fn an_imported_csv_has_the_histograms_of_its_record() {
+    let record = sample();
+    let read = imported(Format::Csv, &record);
+    let all = figures(&read);
+    assert_eq!(all.len(), record.series.len());
+    for (figures, series) in all.iter().zip(&record.series) {
+        assert_eq!(figures.histogram.as_ref(), Some(&series.corrected));
+        assert_eq!((figures.samples, figures.missed), (Some(series.samples), Some(series.missed)));
+        assert_eq!((&figures.cpus, figures.period_ns), (&series.cpu.unwrap().to_string(), Some(PERIOD_NS)));
+    }
+}
+
 /// Without the samples beyond the last cell, other readers would compute too low percentiles.
 #[test]
 fn an_hlog_has_all_samples_of_an_imported_histogram() {

@@ -305,8 +305,14 @@ fn a_run_in_two_formats_is_one_round() {
     measured(&scratch, 100);
     // Fewer different times can be equal by chance.
     write(&scratch, "a/3.punctual.json", 6, &(0..15).map(|n| 100 + 7 * n).collect::<Vec<i64>>());
-    scratch.run("show a/3.punctual.json --export 3.hlog --export 3.hgrm --quiet").expect_status(0);
-    for twice in ["compare b -- a/3.punctual.json 3.hlog", "compare 3.hgrm -- 3.hlog", "compare a -- 3.hgrm"] {
+    scratch.run("show a/3.punctual.json --export 3.hlog --export 3.hgrm --export 3.csv --quiet").expect_status(0);
+    for twice in [
+        "compare b -- a/3.punctual.json 3.hlog",
+        "compare 3.hgrm -- 3.hlog",
+        "compare a -- 3.hgrm",
+        "compare a -- 3.csv",
+        "compare 3.hlog -- 3.csv",
+    ] {
         let run = scratch.run(twice);
         assert_eq!(status(&run), 64, "{twice}: {}", run.stdout());
         assert!(run.stderr().contains("are the same run, because their histograms are equal"), "{}", run.stderr());
