@@ -45,10 +45,13 @@ const OTHER_UNITS: [&str; 15] = [
 
 impl Format for Columns {
     fn name(&self) -> &'static str {
-        "two columns: value in us, number of samples"
+        "two columns: value, number of samples"
     }
 
     fn is_it(&self, text: &str) -> bool {
+        if wide(text).is_some() {
+            return true;
+        }
         let has_counts = lines(text).next().is_some_and(|(number, line)| {
             is_heading(line) && Heading::of(number, line).is_ok_and(|heading| heading.separator != ' ')
         });
@@ -69,6 +72,12 @@ impl Format for Columns {
     }
 
     fn read(&self, text: &str, unit: Option<Unit>) -> Result<Imported, Mistake> {
+        if let Some((number, line, columns)) = wide(text) {
+            let text = format!(
+                "{line:?} names {columns} columns: keep the value and one number of samples, in a file for each CPU or thread"
+            );
+            return Err(Mistake::new(number, text));
+        }
         let heading = lines(text).next().filter(|(_, line)| is_heading(line)).or_else(|| commented_heading(text));
         let has_heading = heading.is_some();
         let heading = heading.map(|(number, line)| Heading::of(number, line)).transpose()?.unwrap_or_default();
@@ -83,14 +92,18 @@ impl Format for Columns {
         let (mut last_ns, mut falls) = (None, None);
         for (number, line) in rows(text) {
             let wrong = || {
+                let unit = unit.name();
                 Mistake::new(
                     number,
-                    format!("{line:?} must be a value and a whole number of samples, such as `12.5,3`"),
+                    format!("{line:?} must be a value in {unit} and a whole number of samples, such as `12.5,3`"),
                 )
             };
+            let too_large = |what: &str| Mistake::new(number, format!("{line:?}: {what} too large"));
             let (first, second) = pair(line).ok_or_else(wrong)?;
             let (value, count) = if heading.is_count_first { (second, first) } else { (first, second) };
-            let value_ns = value.parse().ok().and_then(|value| to_ns(value, unit.ns() as f64)).ok_or_else(wrong)?;
+            let value: f64 = value.parse().map_err(|_| wrong())?;
+            let value_ns =
+                to_ns(value, unit.ns() as f64).ok_or_else(|| too_large(&format!("the value in {} is", unit.name())))?;
             if let Some(last_ns) = last_ns {
                 // Only a heading shows that the column with falling values is that of the times.
                 let falls = *falls.get_or_insert(has_heading && value_ns < last_ns);
@@ -100,7 +113,12 @@ impl Format for Columns {
                 }
             }
             last_ns = Some(value_ns);
-            cells.add(value_ns, 1, whole(&count).ok_or_else(wrong)?).ok_or_else(wrong)?;
+            let is_whole = |count: &str| count.parse().is_ok_and(|count: f64| count >= 0.0 && count.fract() == 0.0);
+            let count = match whole(&count) {
+                None if is_whole(&count) => return Err(too_large("the number of samples is")),
+                count => count.ok_or_else(wrong)?,
+            };
+            cells.add(value_ns, 1, count).ok_or_else(|| too_large("with it, the number of all samples is"))?;
         }
         let mut imported = Imported::default();
         imported.caveats.extend(assumed);
@@ -217,6 +235,29 @@ fn is_among(words: &[String], names: &[&str]) -> bool {
     words.iter().any(|word| names.contains(&word.as_str()))
 }
 
+/// The heading of a histogram with more than two columns, such as one with cumulative counts or with a number for each CPU: its
+/// line, and the number of its columns.
+fn wide(text: &str) -> Option<(usize, &str, usize)> {
+    let (number, heading) = lines(text).next().filter(|(_, line)| is_heading(line))?;
+    let separator = [';', ',', '\t'].into_iter().find(|separator| heading.contains(*separator))?;
+    let names: Vec<Vec<String>> = heading.split(separator).map(words).collect();
+    let is_count = |name: &Vec<String>| is_among(name, &COUNTS) || is_among(name, &CUMULATIVE);
+    let is_time = |name: &Vec<String>| {
+        is_among(name, &TIMES) || is_among(name, &OTHER_UNITS) || UNITS.iter().any(|(_, units)| is_among(name, units))
+    };
+    let has_cpus = names.iter().filter(|name| name[..] == ["cpu"]).count() > 1;
+    let has_both =
+        (names.iter().any(is_count) || has_cpus) && names.iter().any(|name| is_time(name) && !is_count(name));
+    if names.len() <= 2 || !has_both {
+        return None;
+    }
+    let (_, row) = rows(text).next()?;
+    let row: Vec<&str> = row.split(separator).map(|field| field.trim().trim_matches('"')).collect();
+    let is_number = |field: &str| field.replace(',', ".").parse::<f64>().is_ok();
+    let numbers = row.iter().filter(|field| is_number(field)).count();
+    (row.len() == names.len() && numbers >= 2).then_some((number, heading, names.len()))
+}
+
 /// The lines without a heading.
 fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut lines = lines(text).peekable();
@@ -324,13 +365,50 @@ mod tests {
         ] {
             let error = read(text).unwrap_err();
             assert!(
-                error.ends_with("must be a value and a whole number of samples, such as `12.5,3`"),
+                error.ends_with("must be a value in microseconds and a whole number of samples, such as `12.5,3`"),
                 "{text}: {error}"
             );
         }
+        let seconds = read("latency_s,count\n1,5\n2,1.5\n3,4\n").unwrap_err();
+        assert!(seconds.contains(" must be a value in seconds and "), "{seconds}");
         assert!(read("latency_us,count\n1,5\n2,10\n3,").unwrap_err().starts_with("line 4: \"3,\""));
         for text in ["a,count\nb,c\n", "the count, of samples\nwas 3\n", "1,5\nthe end\n", "1 2 3\n4 5 6\n"] {
             assert_eq!(read(text).unwrap_err(), "another format", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_is_called_so() {
+        for (row, expected) in [
+            ("2,18446744073709551616", "line 3: \"2,18446744073709551616\": the number of samples is too large"),
+            ("2,1e30", "line 3: \"2,1e30\": the number of samples is too large"),
+            (
+                "2,18446744073709551615",
+                "line 3: \"2,18446744073709551615\": with it, the number of all samples is too large",
+            ),
+            ("1e10,3", "line 3: \"1e10,3\": the value in seconds is too large"),
+        ] {
+            assert_eq!(read(&format!("latency_s,count\n1,5\n{row}\n")).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn more_than_two_columns_have_a_reason() {
+        for (heading, row, columns) in [
+            ("latency_ns;count;cum", "1000;5;5", 3),
+            ("latency_us,count_cpu0,count_cpu1", "1,5,6", 3),
+            ("us,cpu0,cpu1,cpu2", "1,5,6,7", 4),
+            ("bin\tlatency (us)\tsamples", "1\t2,5\t7", 3),
+            ("cpu,latency_us,count", "all,2,7", 3),
+        ] {
+            let error = read(&format!("# of board 3\n{heading}\n{row}\n")).unwrap_err();
+            let expected = "keep the value and one number of samples, in a file for each CPU or thread";
+            assert_eq!(error, format!("line 2: {heading:?} names {columns} columns: {expected}"));
+        }
+        for other in
+            ["time_s,cpu,latency_us\n1,0,5\n", "cpu,min_us,max_us\n0,1,2\n", "a value,its count,is this\nno,text,row\n"]
+        {
+            assert_eq!(read(other).unwrap_err(), "another format", "{other}");
         }
     }
 

@@ -268,7 +268,7 @@ fn mistakes_have_their_line() {
     assert!(wrong("").starts_with("FILE is in no format"));
     assert_eq!(
         wrong("3 1\n2 1\n"),
-        "FILE is not whole (two columns: value in us, number of samples): line 2: \"2 1\" is not above the row before it"
+        "FILE is not whole (two columns: value, number of samples): line 2: \"2 1\" is not above the row before it"
     );
     let hist = std::fs::read_to_string(sample("cyclictest-2.4-hist.txt")).unwrap();
     let cut = hist.replace("000004 000673\t001067", "000004 000673");
