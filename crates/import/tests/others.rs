@@ -166,7 +166,7 @@ fn the_plot_of_xenomai_has_one_more_sample_a_cell() {
     assert!(of(&text.replace("3.5 901", "3.6 901")).unwrap_err().contains("no cells of equal width"));
     assert!(of(&text.replace("3.5 901", "3.5 x")).unwrap_err().contains("line 9: "));
     assert!(of(&text.replace("0.731|", "x|")).unwrap_err().contains("line 3: "));
-    assert_eq!(format_of("1 1\n2 30\n3 1\n").unwrap().name(), "two columns: value in us, number of samples");
+    assert_eq!(format_of("1 1\n2 30\n3 1\n").unwrap().name(), "two columns: value, number of samples");
 }
 
 #[test]
@@ -241,6 +241,11 @@ fn lava_has_a_result_a_figure() {
     let texts: Vec<&str> = record.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
     assert!(texts.contains(&"t1-max-latency has no measurement, but the result fail"), "{texts:?}");
     assert!(texts.contains(&"these results are fail: rt-tests"), "{texts:?}");
+    let plain =
+        of("t0-max-latency fail 217 us\nt1-max-latency pass 98 us\nrt-tests fail 3 runs\nit did fail here\nit fail\n")
+            .unwrap();
+    let failed: Vec<&str> = plain.caveats.iter().filter(|of| of.kind == "failed").map(|of| of.text.as_str()).collect();
+    assert_eq!(failed, ["these results are fail: t0-max-latency, rt-tests"]);
     let prefixed: String = text.lines().map(|line| format!("[ 12.345] {line}\n")).collect();
     assert_eq!(figures(&of(&prefixed).unwrap()), figures(&imported("lava-cyclictest.txt")));
     let torn = of(&text.replace("t1-max-latency pass 98 us", "t1-max-latency pa")).unwrap_err();
