@@ -124,6 +124,10 @@ fn in_latex(text: &str) -> String {
         match c {
             '\\' => out.push_str("\\textbackslash{}"),
             '~' => out.push_str("\\textasciitilde{}"),
+            // OT1, the default font encoding, has other signs in their places.
+            '<' => out.push_str("\\textless{}"),
+            '>' => out.push_str("\\textgreater{}"),
+            '|' => out.push_str("\\textbar{}"),
             '^' => out.push_str("\\textasciicircum{}"),
             '&' | '%' | '$' | '#' | '_' | '{' | '}' => out.extend(['\\', c]),
             _ => out.push(c),
@@ -197,6 +201,7 @@ mod tests {
     #[test]
     fn outside_text_has_no_meaning_in_the_formats() {
         assert_eq!(in_latex("50 % \\x{y}_z"), "50 \\% \\textbackslash{}x\\{y\\}\\_z");
+        assert_eq!(in_latex("<a|b>"), "\\textless{}a\\textbar{}b\\textgreater{}");
         assert_eq!(in_csv("load \"x\", CPU 1"), "\"load \"\"x\"\", CPU 1\"");
     }
 }
