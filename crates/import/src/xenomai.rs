@@ -20,7 +20,7 @@ impl Format for Plot {
     fn is_it(&self, text: &str) -> bool {
         // Old versions write no title. Two columns of another tool do not begin and end with a half cell and a 1.
         let has_title = text.lines().any(|line| line.trim_start().starts_with('#') && line.contains(" ----lat min|"));
-        has_title || rows(text).is_ok_and(|rows| rows.len() > 3 && width_us(&rows).is_some())
+        has_title || rows(text).is_ok_and(|rows| rows.len() > 3 && (width_us(&rows).is_some() || is_cut(&rows)))
     }
 
     fn ending(&self) -> Ending {
@@ -126,6 +126,17 @@ fn width_us(rows: &[Row]) -> Option<f64> {
     let is_even = rows[1..rows.len() - 1].windows(2).all(|pair| near(pair[1].1 - pair[0].1, width_us, width_us));
     let has_ends = first.2 == 1 && last.2 == 1 && near(last.1 - before.1, width_us / 2.0, width_us);
     (width_us > 0.0 && is_even && has_ends && rows.iter().all(|row| row.2 > 0)).then_some(width_us)
+}
+
+/// True for rows that lack only the last one. As two columns, each count would be one too high. Two columns of another tool do not
+/// begin with a half cell, a 1, and a value with a fraction.
+fn is_cut(rows: &[Row]) -> bool {
+    const LEAST: usize = 5;
+    let [first, second, ..] = rows else { return false };
+    let width_us = 2.0 * (second.1 - first.1);
+    let is_even = rows[1..].windows(2).all(|pair| near(pair[1].1 - pair[0].1, width_us, width_us));
+    let has_begin = first.2 == 1 && width_us > 0.0 && second.1.fract() != 0.0;
+    rows.len() >= LEAST && has_begin && is_even && rows.iter().all(|row| row.2 > 0)
 }
 
 /// True if two numbers differ by less than a hundredth of a cell: the file has six digits.

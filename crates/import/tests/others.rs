@@ -161,6 +161,11 @@ fn the_plot_of_xenomai_has_one_more_sample_a_cell() {
     let old = of(&text_of("xenomai-latency-g-old.txt")).unwrap();
     assert_eq!(self::figures(&old)[0].samples, Some(953));
     assert_eq!(kinds(&old), ["clamped", "folded"]);
+    let cut = of("0 1\n0.5 101\n1.5 901\n2.5 1\n3.5 3\n").unwrap_err();
+    assert!(cut.contains("Xenomai latency -g") && cut.ends_with("; the file is cut"), "{cut}");
+    for table in ["0 1\n1 101\n3 901\n5 1\n7 3\n", "0 2\n0.5 101\n1.5 901\n2.5 1\n3.5 3\n", "0 1\n0.5 9\n1.5 2\n"] {
+        assert_eq!(format_of(table).unwrap().name(), "two columns: value, number of samples", "{table}");
+    }
     let indented: String = text.lines().map(|line| format!("  {line}\n")).collect();
     assert_eq!(self::figures(&of(&indented).unwrap()), self::figures(&record));
     assert!(of(&text.replace("3.5 901", "3.6 901")).unwrap_err().contains("no cells of equal width"));
