@@ -32,12 +32,13 @@ pub(crate) struct Events {
     pub most_cycles: u64,
     /// The smallest possible number of stalls.
     pub stalls_at_least: u64,
-    /// The parts of the run that contain those of known times.
+    /// The parts of the run that contain results with known times.
     pub stretches: Vec<Stretch>,
-    /// The largest number of cycles of those, wherever they begin.
+    /// The largest number of cycles in these parts, wherever they begin.
     pub cycles_in_stretches: u64,
-    /// The largest number of runs of those of unknown times, and the most seconds that they count if all are in one stall.
+    /// The largest number of runs of results without known times.
     pub unknown_runs: u64,
+    /// The most seconds that these runs count if all are in one stall.
     pub unknown_seconds: u64,
     /// The longest time on time within a stall, ns.
     pub gap_ns: u64,
@@ -101,12 +102,12 @@ pub(crate) fn joined(mut stretches: Vec<Stretch>, gap_ns: u64) -> Vec<Stretch> {
 struct Longest {
     /// The seconds that it counts.
     seconds: u64,
-    /// Its length in seconds, of which it counts no more than it has cycles.
+    /// Its length in seconds. It counts no more of them than it has cycles.
     length: u64,
 }
 
-/// The longest possible stall in each chain, for `cycles` in all of them. Those that are not in a certain chain are in those that
-/// become the longest ones.
+/// The longest possible stall in each chain, for `cycles` in all of them. Cycles of no certain chain are in the chains that become
+/// the longest.
 fn longest_possible(chains: &[Stretch], cycles: u64) -> Vec<Longest> {
     let length = |chain: &Stretch| chain.end_ns.saturating_sub(chain.start_ns).div_ceil(SECOND_NS).max(1);
     let mut extra = chains.iter().fold(cycles, |left, chain| left.saturating_sub(chain.cycles));
@@ -126,8 +127,8 @@ fn longest_possible(chains: &[Stretch], cycles: u64) -> Vec<Longest> {
     found
 }
 
-/// The seconds of each stall if `runs` runs of results of unknown times join the longest of the `known` ones to one. A time on
-/// time is then before and after each run.
+/// The seconds of each stall if `runs` runs of results without known times join the longest `known` ones. Before and after each run
+/// can be a time on time.
 fn with_unknown(mut known: Vec<Longest>, runs: u64, seconds: u64, gap_ns: u64) -> Vec<u64> {
     let mut joined = Vec::new();
     if runs > 0 {

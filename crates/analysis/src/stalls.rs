@@ -200,7 +200,7 @@ struct Stall {
     next_cycle: u64,
     /// The least number of cycles that contain the late deadlines wherever they begin; 1 or more.
     cycles_at_least: u64,
-    /// The end of the last of those, ns after the first deadline of the series.
+    /// The end of the last one, ns after the first deadline of the series.
     counted_ns: u64,
 }
 
@@ -319,7 +319,7 @@ pub(crate) fn of_missing(missing: Missing, measured_ns: u64, period_ns: u64) -> 
     }
 }
 
-/// `missing` deadlines, of which `losses` contains the times of some or all. A missing result takes the time of its deadline.
+/// `missing` deadlines; `losses` contains the times of some or all. A missing result is late until the next deadline.
 pub(crate) fn of_losses(missing: Missing, losses: &Losses, measured_ns: u64, period_ns: u64) -> Events {
     let of_all = of_missing(missing, measured_ns, period_ns);
     let known = losses.total().min(missing.total);
@@ -353,7 +353,7 @@ pub(crate) fn of_losses(missing: Missing, losses: &Losses, measured_ns: u64, per
     of_known.with(of_rest)
 }
 
-/// The least number of stalls of `missing` results by the windows of those whose times are known.
+/// The least number of stalls of `missing` results by the windows in `losses`.
 pub(crate) fn least_in_windows(losses: &Losses, missing: u64, period_ns: u64) -> u64 {
     let windows = losses.counts.iter().map(|&(number, _)| number);
     least_seconds(losses.window_ns, windows, period_ns).clamp(missing.min(1), missing)

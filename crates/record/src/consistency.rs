@@ -133,7 +133,7 @@ fn without_period(series: &Series) -> Option<String> {
     has_none.then(|| "its wake-ups have no period".to_owned())
 }
 
-/// Missing results over time that are more than in all, or that no run can have written.
+/// More missing results over time than in all, or windows that a run does not write.
 fn wrong_losses(phase: Option<&Phase>, series: &Series) -> Option<String> {
     let Losses { window_ns, counts } = &series.losses;
     let missing = match &series.kind {

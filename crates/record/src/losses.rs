@@ -39,8 +39,8 @@ impl Losses {
         add_to(&mut self.counts, at_ns / self.window_ns, count);
     }
 
-    /// Adds `count` consecutive results, `period_ns` apart, of which the last one is missing `last_ns` after the first deadline.
-    /// Those before the first deadline count as at it.
+    /// Adds `count` consecutive results, `period_ns` apart. The last one is missing `last_ns` after the first deadline. Results
+    /// before the first deadline count as at it.
     pub fn add_run(&mut self, last_ns: u64, count: u64, period_ns: u64) {
         let period_ns = period_ns.max(1);
         let (mut last_ns, mut left) = (last_ns, count);

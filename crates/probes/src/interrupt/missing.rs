@@ -42,7 +42,7 @@ impl MissingNotes {
     /// Notes an interrupt at `zero_ns`, before which `count` others are missing.
     #[inline]
     pub fn note(&mut self, zero_ns: i64, count: u64) {
-        // The times of those before the first interrupt are not known.
+        // Before the first interrupt, no time is known.
         let Some([first_ns, latest_ns]) = self.known_ns else { return self.known_ns = Some([zero_ns; 2]) };
         self.known_ns = Some([first_ns, zero_ns]);
         if count > 0 {
@@ -80,7 +80,7 @@ mod tests {
         let (mut notes, mut times) = missing_times(10_000_000);
         notes.note(500 * MS, 9);
         notes.note(1_500 * MS, 0);
-        // Those at 2.49 s and 2.50 s, and two in a gap of 3 ms. Those before the first interrupt have no time.
+        // At 2.49 s and 2.50 s, and two in a gap of 3 ms. The nine before the first interrupt have no time.
         notes.note(3_010 * MS, 2);
         notes.note(6_501 * MS, 0);
         notes.note(6_504 * MS, 2);
