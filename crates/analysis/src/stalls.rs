@@ -326,6 +326,7 @@ pub(crate) fn of_losses(missing: Missing, losses: &Losses, measured_ns: u64, per
     if known == 0 {
         return of_all;
     }
+    let stalls_at_least = of_all.stalls_at_least.max(least_in_windows(losses, known, period_ns));
     let of_known = of_missing(Missing { total: known, ..missing }, measured_ns, period_ns);
     let of_rest = of_missing(Missing { total: missing.total - known, ..missing }, measured_ns, period_ns);
     let window = |&(number, count): &(u64, u64)| {
@@ -344,13 +345,16 @@ pub(crate) fn of_losses(missing: Missing, losses: &Losses, measured_ns: u64, per
     let of_known = Events {
         cycles: of_known.cycles.min(in_windows),
         most_cycles: of_known.most_cycles.min(in_windows),
-        stalls_at_least: of_all.stalls_at_least.max(least_in_windows(losses, known, period_ns)),
+        stalls_at_least,
         stretches,
         cycles_in_stretches: known.min(in_windows),
         gap_ns: of_known.gap_ns,
         ..Events::default()
     };
-    of_known.with(of_rest)
+    let by_windows = of_known.with(of_rest);
+    // Both are upper bounds. In a long run, windows are long, but it can be known that all were consecutive.
+    let bound = |events: &Events| events.clone().count().stalls.upper();
+    if bound(&of_all) < bound(&by_windows) { Events { stalls_at_least, ..of_all } } else { by_windows }
 }
 
 /// The least number of stalls of `missing` results by the windows in `losses`.
@@ -646,6 +650,10 @@ mod tests {
         // Three of unknown times can join four others, with a second before and after each.
         assert_eq!(of(43, &apart), (43, 43, 15, 40));
         assert_eq!(of(40, &Losses::default()), (40, 40, 40, 1));
+        // Ten in a row, in a window of 16 s.
+        let merged = Losses { window_ns: 16_000 * MS, counts: vec![(9, 10)] };
+        let in_a_row = of_losses(Missing::with_longest(10, 10), &merged, 10 * MS, 10 * MS).count();
+        assert_eq!((in_a_row.stalls.total, of(10, &merged).1), (1, 10));
         // A record that contradicts itself.
         assert_eq!(of(3, &apart), (3, 3, 1, 3));
         assert_eq!(of(0, &apart), (0, 0, 0, 0));
