@@ -269,6 +269,13 @@ mod tests {
     }
 
     #[test]
+    fn slots_that_the_sender_missed_are_in_the_measured_time() {
+        let late_sender = record(5_000, 200_000, |series| series.missed = 1_000);
+        let profile = profiles().iter().find(|profile| profile.name == "udp-control-1ms").unwrap();
+        assert_eq!(exposures(&late_sender, profile)[0].cycles, 6_000);
+    }
+
+    #[test]
     fn missing_answers_fail() {
         let lossy = record(5_000, 200_000, |series| {
             series.missed = 7;

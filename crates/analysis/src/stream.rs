@@ -283,6 +283,7 @@ mod tests {
     #[test]
     fn judges_talkers_by_send_times() {
         let mut talker = wake_ups(&[70_000]);
+        talker.maxima.add(0, 70_000);
         let sender = Talker {
             frames: 3,
             max_delta_ns: Some(40),
@@ -297,6 +298,7 @@ mod tests {
         let judged = as_sent(&record);
         let [sent] = &judged.series[..] else { panic!("only the talker") };
         assert_eq!((sent.samples, sent.max_ns, sent.raw.total()), (3, Some(40), 3));
+        assert!(sent.maxima.is_empty(), "they are those of the wake-ups");
         let command = command(sent.kind.talker().expect("the series has a talker"));
         assert_eq!(command, "punctual measure stream talk eth0 --wakeup-offset 8us");
     }
