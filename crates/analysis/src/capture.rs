@@ -314,7 +314,7 @@ fn presentation_unknown(capture: &Capture, profile: &Profile) -> Option<String> 
     }
 }
 
-/// The stalls of frames that were captured after their presentation times by more than `error_ns`.
+/// The frames that were captured after their presentation times by more than `error_ns`.
 fn overdue(capture: &Capture, profile: &Profile, error_ns: i64) -> Events {
     match presentation(capture, profile) {
         Presentation::Known { margins, .. } => margins.overdue(profile, error_ns),

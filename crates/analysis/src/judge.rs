@@ -393,7 +393,8 @@ fn stamp_error_ns(series: &Series) -> i64 {
     error_ns.map_or(0, |error_ns| i64::try_from(error_ns).unwrap_or(i64::MAX))
 }
 
-/// The wake-ups that can have been later than the limit; at least those that were later whatever the error of the stamps was.
+/// The wake-ups that can have been later than the limit if the stamps have their largest error. Those that were later with any
+/// error are certain.
 fn late_within_error(series: &Series, profile: &Profile) -> Events {
     let late = |limit_ns: i64| stalls::late(series, profile.period_ns, limit_ns);
     let error_ns = stamp_error_ns(series);

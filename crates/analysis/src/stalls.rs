@@ -157,7 +157,7 @@ fn listed_stalls(late: &[&Spike], deadlines: impl Fn(&Spike) -> u64, measured_ns
 fn of_stalls(stalls: &[Stall], measured_ns: u64, period_ns: u64) -> Events {
     let seconds = |stall: &Stall| (stall.end_ns - stall.start_ns).div_ceil(SECOND_NS).clamp(1, stall.cycles_at_least);
     let most_cycles = |stall: &Stall| match measured_ns < period_ns {
-        true => stall.most_cycles.min(cycles_in(stall.last_ns - stall.start_ns, period_ns)),
+        true => stall.most_cycles.min(most_cycles_in(stall.last_ns - stall.start_ns, period_ns)),
         false => stall.cycles,
     };
     let stretch =
@@ -234,7 +234,7 @@ fn stalls(late: impl Iterator<Item = LateWakeUp>, measured_ns: u64, period_ns: u
         }
         let last_ns = at_ns.saturating_add((deadlines - 1).saturating_mul(measured_ns));
         stall.last_ns = stall.last_ns.max(last_ns);
-        stall.most_cycles = stall.most_cycles.saturating_add(cycles_in(last_ns - at_ns, period_ns).min(deadlines));
+        stall.most_cycles = stall.most_cycles.saturating_add(most_cycles_in(last_ns - at_ns, period_ns).min(deadlines));
         let cycle_of = |ns: u64| ns.saturating_sub(stall.start_ns) / period_ns;
         let after = cycle_of(last_ns).saturating_add(1);
         stall.cycles = stall.cycles.saturating_add(after.saturating_sub(stall.next_cycle.max(cycle_of(at_ns))));
@@ -336,7 +336,7 @@ pub(crate) fn of_losses(missing: Missing, losses: &Losses, measured_ns: u64, per
     };
     // A chain of windows has room for so many cycles of the use, with a part of one at each end.
     let cycles = |chain: Stretch| Stretch {
-        cycles: chain.cycles.min(cycles_in(chain.end_ns - chain.start_ns, period_ns)),
+        cycles: chain.cycles.min(most_cycles_in(chain.end_ns - chain.start_ns, period_ns)),
         ..chain
     };
     let chains = joined(losses.counts.iter().map(window).collect(), of_known.gap_ns);
@@ -423,7 +423,7 @@ fn cycles(deadlines: u64, runs: u64, measured_ns: u64, period_ns: u64) -> [u64; 
 }
 
 /// The largest number of cycles of the use in a time: with a part of one at each end.
-fn cycles_in(ns: u64, period_ns: u64) -> u64 {
+fn most_cycles_in(ns: u64, period_ns: u64) -> u64 {
     (ns / period_ns.max(1)).saturating_add(2)
 }
 

@@ -15,7 +15,7 @@ pub struct Buckets;
 /// The first line.
 const HEADING: &str = "phase,role,cpu,period_ns,histogram,value_ns,count";
 /// Roles of probes that measure no wake-ups, and the names of these probes.
-const PROBES: [(&str, &str); 3] = [("noise", "noise"), ("round-trip", "udp"), ("interrupt", "interrupt")];
+const PROBES: [(&str, &str); 3] = [("noise", "noise"), (record::ROUND_TRIP, "udp"), ("interrupt", "interrupt")];
 
 impl Format for Buckets {
     fn name(&self) -> &'static str {

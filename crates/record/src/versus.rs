@@ -254,7 +254,7 @@ pub struct VersusGroup {
     /// The largest value of all rounds of the first side in each window of their time; absent if unknown.
     #[serde(default, skip_serializing_if = "Maxima::is_empty")]
     pub maxima_a: Maxima,
-    /// Those of the second side.
+    /// The largest value of all rounds of the second side in each window of their time; absent if unknown.
     #[serde(default, skip_serializing_if = "Maxima::is_empty")]
     pub maxima_b: Maxima,
     /// The judgement on all figures.

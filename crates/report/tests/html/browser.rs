@@ -65,7 +65,7 @@ const HOVER: &str = "for (const svg of document.querySelectorAll('svg.chart')) {
     svg.dataset.said = said.join('|');
 }";
 
-/// The document of the typical record after [`HOVER`]. Tests share it, because Chromium lays out the page at each step.
+/// The document of the typical record after [`HOVER`], from one run of Chromium for all tests: it takes long.
 static HOVERED: LazyLock<String> = LazyLock::new(|| dom(&render(&sample::typical()), HOVER));
 
 fn said<'a>(dom: &'a str, id: &str) -> &'a str {
