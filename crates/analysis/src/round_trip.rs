@@ -21,7 +21,7 @@ use crate::{
 /// 2. INCONCLUSIVE if no round trip was measured, or the figures were published elsewhere.
 /// 3. FAIL if there were more stalls than the profile tolerates in that time: round trips longer than the limit, and
 ///    datagrams that had no answer or were refused by the kernel, because a missing answer is later than any limit. If
-///    the far end was lost, missing answers do not count. Slots that a late sender missed count through the round trip
+///    the far end was lost, those after its last answer do not count. Slots that a late sender missed count through the round trip
 ///    that delayed them; others can have been late.
 /// 4. INCONCLUSIVE if the run ended early, a load did not run, the measured period is more than 8 times the use's, or the
 ///    run was too short to show the tolerated rate.
@@ -97,7 +97,10 @@ fn exposure(series: &Series, missing: Missing, losses: &Losses, profile: &Profil
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_losses(missing, losses, series.period_ns, profile.period_ns));
     let late = late.with(stalls::possibly_late(series, profile.period_ns, profile.limit_ns));
-    let deadlines = series.samples.saturating_add(missing.total).saturating_add(series.missed);
+    // Those that the kernel refused are missing and not sent.
+    let refused = series.kind.round_trip().map_or(0, |trip| trip.send_failed);
+    let overrun = series.missed.saturating_sub(refused);
+    let deadlines = series.samples.saturating_add(missing.total).saturating_add(overrun);
     Exposure::of(deadlines, late.count(), series.period_ns, profile.period_ns)
 }
 
@@ -273,6 +276,12 @@ mod tests {
         let late_sender = record(5_000, 200_000, |series| series.missed = 1_000);
         let profile = profiles().iter().find(|profile| profile.name == "udp-control-1ms").unwrap();
         assert_eq!(exposures(&late_sender, profile)[0].cycles, 6_000);
+        let refused = record(5_000, 200_000, |series| {
+            let SeriesKind::RoundTrips(round_trip) = &mut series.kind else { panic!("round trips") };
+            (round_trip.send_failed, round_trip.slots, round_trip.sent) = (3, 6_000, 5_000);
+            series.missed = round_trip.not_sent();
+        });
+        assert_eq!(exposures(&refused, profile)[0].cycles, 6_000, "a refused one counts once");
     }
 
     #[test]
