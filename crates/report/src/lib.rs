@@ -17,6 +17,7 @@ mod headline;
 pub mod html;
 mod interrupt;
 pub mod live;
+mod missing;
 mod observation;
 mod process;
 mod proof;

@@ -9,7 +9,7 @@ use analysis::{
 use record::visible::escape_json;
 use record::{Maxima, Record, Spike, counted, grouped};
 
-use crate::words::Words;
+use crate::{missing, words::Words};
 
 use super::{
     figure::{Figure, Table},
@@ -31,12 +31,15 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
     let window_ns = lines.iter().map(|l| l.series.maxima.window_ns).max().unwrap_or(0);
     let step_ns = window_ns.saturating_mul(together as u64);
     let words = Words::of_charts(record);
-    let lead = format!(
+    let mut lead = format!(
         "Each step is the {} within {} (raw). A level that rises with the load is caused by the load; single \
                  peaks at regular intervals suggest something periodic in the machine.",
         words.largest.to_lowercase(),
         format_duration(step_ns)
     );
+    if lines.iter().any(|line| !line.series.losses.is_empty()) {
+        lead.push_str(" The marks at the bottom are the times with missing results.");
+    }
     let title = format!("{} over time", words.largest);
     let values = || lines.iter().flat_map(|l| l.series.maxima.max_ns.iter().copied().flatten());
     let svg = if values().next().is_none() {
@@ -46,6 +49,7 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
         let mut body = phases(record, lines, x);
         for line in lines {
             steps(&mut body, line, together, x, y);
+            losses(&mut body, line, x);
         }
         frame("maxima", &title, words.lateness, "data-time", x, y).draw(&body)
     };
@@ -181,6 +185,24 @@ fn steps(out: &mut String, line: &Line, together: usize, x: Axis, y: Axis) {
     );
 }
 
+/// Draws a bar at the bottom for each stretch with missing results.
+fn losses(out: &mut String, line: &Line, x: Axis) {
+    let at = |ns: u64| x.at(line.start_s + ns as f64 / 1e9);
+    let mut path = Path::default();
+    let mut end = f64::MIN;
+    for stretch in missing::stretches(&line.series.losses) {
+        // A narrower bar would not be visible.
+        let (from, to) = (at(stretch.from_ns), at(stretch.to_ns).max(at(stretch.from_ns) + 1.5));
+        if to >= end + 1.0 {
+            path.move_to(from.max(end), BOTTOM - 3.0).across(to);
+            end = to;
+        }
+    }
+    if !path.is_empty() {
+        let _ = write!(out, "<path class=\"missing\" d=\"{}\"/>", path.d());
+    }
+}
+
 /// The names of main culprits without repetition.
 #[derive(Default)]
 struct Names(Vec<String>);
@@ -241,19 +263,23 @@ fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize, Names) {
 }
 
 fn maxima_table(lines: &[Line], words: &Words) -> Table {
-    let head = ["series", "windows", "of", "smallest", "median", "largest"];
-    Table::of_series(&format!("{} of each window (raw)", words.largest), &head, lines, |line| {
+    let has_losses = lines.iter().any(|line| !line.series.losses.is_empty());
+    let head = ["series", "windows", "of", "smallest", "median", "largest", "missing"];
+    let head = &head[..head.len() - usize::from(!has_losses)];
+    Table::of_series(&format!("{} of each window (raw)", words.largest), head, lines, |line| {
         let maxima = &line.series.maxima;
         let mut seen: Vec<i64> = maxima.max_ns.iter().copied().flatten().collect();
         seen.sort_unstable();
         let show = |value: Option<&i64>| value.map_or_else(|| "-".to_owned(), |&ns| format_ns(ns));
-        vec![
+        let figures = vec![
             grouped(seen.len() as u64),
             format_duration(maxima.window_ns),
             show(seen.first()),
             show(seen.get(seen.len().saturating_sub(1) / 2)),
             show(seen.last()),
-        ]
+        ];
+        let missing = || missing::in_words(line.series).unwrap_or_else(|| "-".to_owned());
+        figures.into_iter().chain(has_losses.then(missing)).collect()
     })
 }
 
@@ -308,6 +334,20 @@ mod tests {
         let figure = maxima(&record, &lines);
         assert_eq!(run_axis(&record, &lines).hi, 1.25);
         assert!(figure.svg.contains("data-end=\"1.2\""), "{}", figure.svg);
+    }
+
+    #[test]
+    fn shows_when_results_were_missing() {
+        let mut record = record(vec![Some(1000); 100], vec![]);
+        assert!(!maxima(&record, &lines(&record)).svg.contains("missing"));
+        record.series[0].losses.counts = vec![(20, 3), (21, 4), (50, 1)];
+        let lines = lines(&record);
+        let figure = maxima(&record, &lines);
+        let at = |second: f64| number(run_axis(&record, &lines).at(second));
+        let bars = format!("d=\"M{} 273H{}M{} 273H{}\"", at(20.0), at(22.0), at(50.0), at(51.0));
+        assert!(figure.svg.contains(&bars), "{bars} {}", figure.svg);
+        assert!(figure.lead.contains("missing results"), "{}", figure.lead);
+        assert_eq!(figure.table.head.last().unwrap(), "missing");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The result of a run in at most 20 lines, the answer first.
 
-use analysis::format_ns;
+use analysis::{format_ns, when};
 use record::{Campaign, Finding, Outcome, Record, USE_MEASURED, UseVerdict, shell};
 
 use super::figures::figures;
@@ -12,6 +12,7 @@ use crate::audio;
 use crate::blame::{self, explains, ranked, shares};
 use crate::caveats;
 use crate::headline::{self, ink_of, shown_uses};
+use crate::missing;
 use crate::remedy::is_command;
 use crate::round_trip;
 use crate::style::{Ink, Style};
@@ -56,6 +57,7 @@ pub fn answer(record: &Record, full: &str, style: &Style, width: usize) -> Strin
     let middle = [
         part(&|page| buffer(page, record)),
         part(&|page| uses(page, record)),
+        part(&|page| missing(page, record)),
         part(&|page| record.sound_loop.iter().for_each(|results| sound_loop::brief(page, results))),
         part(&|page| compare::brief(page, record, COLUMN)),
     ];
@@ -508,6 +510,19 @@ fn uses(page: &mut Page, record: &Record) {
             None => format!("{} ({limit}){more}", first.title),
         };
         page.labelled(Ink::Bad, "no", COLUMN, &text);
+    }
+}
+
+/// The times of missing results, of the series with the most.
+fn missing(page: &mut Page, record: &Record) {
+    let with_times = || record.series.iter().filter(|series| !series.losses.is_empty());
+    let worst = with_times().max_by_key(|series| series.losses.total());
+    if let Some((series, text)) = worst.and_then(|series| Some((series, missing::in_words(series)?))) {
+        let of_series = match with_times().count() {
+            1 => String::new(),
+            _ => format!(" ({}, {})", series.place(), when(series)),
+        };
+        page.fact("missing", COLUMN, &format!("{text}{of_series}"));
     }
 }
 

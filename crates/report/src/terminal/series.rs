@@ -9,6 +9,7 @@ use super::table::Table;
 use super::{audio, cell, count_cell, interrupt, response, round_trip, stream, time};
 use crate::blame::unsigned;
 use crate::evl;
+use crate::missing;
 use crate::style::{Ink, Spans};
 use crate::words::{Words, cpus, is_noise};
 
@@ -331,6 +332,9 @@ pub(super) fn remarks(page: &mut Page, record: &Record, phase: &Phase) {
     for series in of(record, phase) {
         for note in &series.notes {
             page.remark(&format!("{}: {note}", series.place()));
+        }
+        if let Some(times) = missing::in_words(series) {
+            page.remark(&format!("{}: missing {times}", series.place()));
         }
     }
 }
