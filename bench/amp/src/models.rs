@@ -1,5 +1,5 @@
-//! Models of each kind: blocks of 64 frames compared with nam-rs, four blocks of 16 compared with one of 64, and the
-//! chosen instruction set compared with the next one, which has shorter vectors.
+//! Models of each kind: blocks of 64 frames compared with nam-rs and with their multiplications alone, four blocks of 16
+//! compared with one of 64, and the chosen instruction set compared with the next one, which has shorter vectors.
 
 use std::{fs, hint::black_box, path::PathBuf};
 
@@ -46,6 +46,9 @@ const SHORT_BLOCKS_LIMIT: f64 = 1.3;
 /// are long. A direct convolution of 16 frames has only one vector of frames for each value that it loads.
 const SHORT_BLOCKS_KNOWN_RATIOS: [(&str, f64); 2] = [("nano", 1.45), ("Linear 2048", 1.6)];
 
+/// Upper limits for the time, relative to that of the model's multiplications alone: 55 % of the processor's peak, and 35 %.
+const PEAK_LIMITS: [(&str, f64); 4] = [("standard", 1.82), ("nano", 2.86), ("A2 lite", 2.86), ("LSTM 2x8", 2.86)];
+
 /// Upper limit for the time with the chosen instruction set, relative to the next one.
 const CHOICE_LIMIT: f64 = 1.0;
 
@@ -76,18 +79,23 @@ fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, arguments: &
             }
         }))
     };
-    let chosen = file.model(Options { slim, instructions: arguments.level })?.instructions();
+    let model = file.model(Options { slim, instructions: arguments.level })?;
+    let (chosen, multiplications) = (model.instructions(), model.work().multiplications);
     // The portable code is no alternative to another one.
     let next = InstructionSet::all().into_iter().skip_while(|set| *set != chosen).nth(1);
     let next = next.filter(|set| set.lanes() < chosen.lanes() && set.lanes() > 4);
     let mut engines = vec![ours(64, arguments.level)?, ours(16, arguments.level)?];
     engines.extend(next.map(|set| ours(64, set)).transpose()?);
+    let peak_limit = PEAK_LIMITS.iter().find(|limit| limit.0 == name).map(|limit| limit.1);
+    engines.extend(alone(multiplications * TIMED_FRAMES as u64));
+    let has_peak = engines.len() > 2 + usize::from(next.is_some());
     if !arguments.ours {
         engines.extend(peer(&String::from_utf8_lossy(&bytes), slim, &input));
     }
     let mut times = alternate(&mut engines, arguments.effort).into_iter();
     let (long, short) = (times.next().unwrap_or_default(), times.next().unwrap_or_default());
     let of_next = next.and_then(|set| Some((set, times.next()?)));
+    let of_peak = if has_peak { times.next() } else { None };
     let peer = times.next();
     let target = target.filter(|_| peer.is_some());
     let known = SHORT_BLOCKS_KNOWN_RATIOS.iter().find(|known| known.0 == name).map(|known| known.1);
@@ -101,11 +109,39 @@ fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, arguments: &
         )
         .known(known),
     ];
+    rows.extend(of_peak.map(|times| {
+        let name = format!("{name}, 64 frames vs its multiplications alone");
+        Row::new(name, long.clone(), Some(times), peak_limit)
+    }));
     rows.extend(of_next.map(|(set, times)| {
         let name = format!("{name}, {} vs {}", chosen.name(), set.name());
         Row::new(name, long, Some(times), Some(CHOICE_LIMIT))
     }));
     Ok(rows)
+}
+
+/// Sums that are independent of each other: enough vectors to use every multiplier in each cycle, and no more than fit in
+/// the registers.
+const SUMS: usize = if cfg!(target_feature = "avx512f") { 12 } else { 5 };
+
+/// Multiplies and adds this often, in registers: the time at the peak of the processor. `None` if the build has no
+/// instruction for it.
+fn alone<'a>(multiplications: u64) -> Option<Engine<'a>> {
+    const LANES: usize = 16;
+    if !cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
+        return None;
+    }
+    let passes = multiplications.div_ceil((SUMS * LANES) as u64);
+    Some(Box::new(move || {
+        let (weight, sample) = black_box((0.5_f32, 1.0_f32));
+        let mut sums = black_box([[1.0_f32; LANES]; SUMS]);
+        for _ in 0..passes {
+            for value in sums.as_flattened_mut() {
+                *value = value.mul_add(weight, sample);
+            }
+        }
+        black_box(&sums);
+    }))
 }
 
 /// nam-rs, if it supports the file.
