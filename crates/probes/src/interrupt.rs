@@ -144,6 +144,7 @@ impl Interrupt {
             driver: driver_switch,
             judge: switch,
             has_started: false,
+            began_ns: 0,
         };
         Self {
             settings,
@@ -194,14 +195,15 @@ impl Interrupt {
 }
 
 impl Interrupt {
-    /// The reason that no interrupt came. `None` if one came, or can still come.
+    /// The reason that no interrupt came. `None` if one came, or can still come, or if the source failed, which is then the
+    /// reason.
     fn silence(&self) -> Option<Reason> {
         let (seen, spurious) = (self.shared.seen.load(Relaxed), self.shared.spurious.load(Relaxed));
         let edges = self.driver.as_ref().map(Driver::edges);
         let is_due = self.is_due();
         // Another machine begins to ask later.
         let can_come = self.ended.is_none() && (!is_due || self.is_judged && self.judge.is_none());
-        if seen > 0 || can_come {
+        if seen > 0 || can_come || self.shared.error.load(Relaxed) != 0 {
             return None;
         }
         let after = match edges {

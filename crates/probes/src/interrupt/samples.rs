@@ -5,10 +5,7 @@ use std::io;
 use record::{Interrupts, Zero};
 use sys::interrupt::iio::Device;
 
-use super::{
-    shared::check_clock,
-    source::{Found, Interrupted, Source, read_old, ready_for_next},
-};
+use super::source::{Found, Interrupted, Source, read_old, ready_for_next};
 use crate::probe_threads::Pacer;
 
 /// A device, each of whose samples is an interrupt.
@@ -55,7 +52,6 @@ impl Source for Samples {
             self.overrun |= self.device.read()?;
         }
         let Some(zero_ns) = self.device.take() else { return Ok(Found::Nothing) };
-        check_clock(zero_ns, woke_ns)?;
         Ok(Found::Interrupt(Interrupted {
             zero_ns,
             kernel_ns: None,

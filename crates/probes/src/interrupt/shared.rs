@@ -9,10 +9,10 @@ use rustix::io::Errno;
 
 use crate::times::TimeCounters;
 
-/// The error of a source whose stamps are not on CLOCK_MONOTONIC.
+/// The error of a source whose stamps are not on the clock that the kernel promises.
 pub const OTHER_CLOCK: Errno = Errno::RANGE;
 
-/// Checks that a stamp is not later than the reading after it, so that it can be on CLOCK_MONOTONIC; both in ns.
+/// Checks that a stamp is not later than the reading after it; both in ns on CLOCK_MONOTONIC.
 ///
 /// # Errors
 /// [`OTHER_CLOCK`] if it is later.
@@ -25,8 +25,8 @@ pub fn check_clock(stamp_ns: i64, woke_ns: i64) -> io::Result<()> {
 pub fn in_words(error: i32) -> String {
     match Errno::from_raw_os_error(error) {
         OTHER_CLOCK => {
-            "a stamp is later than its reading, so that its clock is not CLOCK_MONOTONIC: its driver ignores \
-                        the setting of the clock"
+            "a stamp is later than its reading, or earlier than the run: its driver stamps with another clock \
+                        than the one that was set, or that clock was changed during the run"
                 .to_owned()
         }
         Errno::NODEV => "the device was removed".to_owned(),

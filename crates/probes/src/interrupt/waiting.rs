@@ -5,12 +5,12 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use sys::signal::allow_interruption_here;
+use sys::{clock::Clock, signal::allow_interruption_here};
 
 use super::{
     driver::Switch,
     missing::MissingNotes,
-    shared::Shared,
+    shared::{OTHER_CLOCK, Shared, check_clock},
     source::{Found, Interrupted, Source},
 };
 use crate::{
@@ -28,7 +28,12 @@ pub struct Waiting<S: Source> {
     /// The switch of the outside judge; `None` without one.
     pub judge: Option<Arc<judge::Switch>>,
     pub has_started: bool,
+    /// When the source had started, ns on CLOCK_MONOTONIC.
+    pub began_ns: i64,
 }
+
+/// The longest time from an interrupt before the start to its event after it, ns.
+const OLD_NS: i64 = 1_000_000_000;
 
 impl<S: Source> Work for Waiting<S> {
     fn at(&mut self, _wake: Wake) {}
@@ -42,6 +47,7 @@ impl<S: Source> Work for Waiting<S> {
             allow_interruption_here()?;
         }
         let started = self.source.start();
+        self.began_ns = Clock::Monotonic.now_ns();
         if let Some(driver) = &self.driver {
             driver.begin();
         }
@@ -54,7 +60,8 @@ impl<S: Source> Work for Waiting<S> {
 
     #[inline]
     fn wait(&mut self) -> io::Result<Option<Wake>> {
-        match self.source.wait() {
+        let found = self.source.wait().and_then(|found| self.check(found));
+        match found {
             Ok(Found::Interrupt(interrupted)) => Ok(Some(self.count(interrupted))),
             Ok(Found::Spurious) => {
                 add(&self.shared.spurious, 1);
@@ -88,6 +95,19 @@ impl<S: Source> Drop for Waiting<S> {
 }
 
 impl<S: Source> Waiting<S> {
+    /// Checks that the times of an interrupt are in order, and of this run.
+    #[inline]
+    fn check(&self, found: Found) -> io::Result<Found> {
+        if let Found::Interrupt(Interrupted { zero_ns, kernel_ns, woke_ns, uncertainty_ns, .. }) = found {
+            check_clock(zero_ns.saturating_sub(uncertainty_ns.unwrap_or(0)), woke_ns)?;
+            check_clock(kernel_ns.unwrap_or(woke_ns), woke_ns)?;
+            if zero_ns < self.began_ns.saturating_sub(OLD_NS) {
+                return Err(OTHER_CLOCK.into());
+            }
+        }
+        Ok(found)
+    }
+
     #[inline]
     fn count(&mut self, interrupted: Interrupted) -> Wake {
         let Interrupted { zero_ns, kernel_ns, woke_ns, uncertainty_ns, lost, overrun, unanswered } = interrupted;
@@ -160,9 +180,26 @@ mod tests {
 
     /// Runs a silent source for `length`, or until a stop after `stop_after`. Returns how the thread ended.
     fn run(source: PipeReader, length: Duration, stop_after: Option<Duration>) -> End {
-        let shared = Arc::default();
+        run_source(Blocking(source), length, stop_after).0
+    }
+
+    /// Runs a source. Returns also its counters.
+    fn run_source<S: Source + 'static>(
+        source: S,
+        length: Duration,
+        stop_after: Option<Duration>,
+    ) -> (End, Arc<Shared>) {
+        let shared = Arc::<Shared>::default();
         let (missing, _times) = missing_times(1_000_000);
-        let work = Waiting { source: Blocking(source), shared, missing, driver: None, judge: None, has_started: false };
+        let work = Waiting {
+            source,
+            shared: Arc::clone(&shared),
+            missing,
+            driver: None,
+            judge: None,
+            has_started: false,
+            began_ns: 0,
+        };
         let settings = Settings {
             role: "interrupt".to_owned(),
             has_own_role: true,
@@ -190,7 +227,7 @@ mod tests {
         }
         timer.stop();
         timer.wait_for_end(latest);
-        timer.end().expect("it has ended")
+        (timer.end().expect("it has ended"), shared)
     }
 
     #[test]
@@ -204,5 +241,51 @@ mod tests {
         let (source, writer) = io::pipe().unwrap();
         drop(writer);
         assert_eq!(run(source, Duration::from_hours(1), None), End::PacerFailed, "it is gone");
+    }
+
+    /// A source with an interrupt each 5 ms, which it stamps with this function of the present time, ns.
+    struct Stamped(fn(i64) -> i64);
+
+    impl Source for Stamped {
+        fn describe(&self) -> Interrupts {
+            Interrupts::default()
+        }
+
+        fn keeps_each(&self) -> bool {
+            true
+        }
+
+        fn start(&mut self) -> io::Result<Pacer> {
+            Ok(Pacer::Irregular)
+        }
+
+        fn wait(&mut self) -> io::Result<Found> {
+            std::thread::sleep(Duration::from_millis(5));
+            let woke_ns = Clock::Monotonic.now_ns();
+            Ok(Found::Interrupt(Interrupted {
+                zero_ns: (self.0)(woke_ns),
+                kernel_ns: None,
+                woke_ns,
+                uncertainty_ns: None,
+                lost: 0,
+                overrun: false,
+                unanswered: 0,
+            }))
+        }
+    }
+
+    #[test]
+    fn stamps_of_another_clock_end_the_run() {
+        const SECOND_NS: i64 = 1_000_000_000;
+        let of = |stamp| {
+            let (end, shared) = run_source(Stamped(stamp), Duration::from_millis(100), None);
+            (end, shared.error.load(Relaxed), shared.seen.load(Relaxed) > 0)
+        };
+        let refused = (End::PacerFailed, OTHER_CLOCK.raw_os_error(), false);
+        assert_eq!(of(|now_ns| now_ns + 5_000_000), refused, "later than the reading");
+        assert_eq!(of(|now_ns| now_ns + 1_700_000_000 * SECOND_NS), refused, "a wall clock");
+        assert_eq!(of(|_| 0), refused);
+        assert_eq!(of(|now_ns| now_ns - 1_000 * SECOND_NS), refused, "from before the run");
+        assert_eq!(of(|now_ns| now_ns - 4_000_000), (End::Planned, 0, true));
     }
 }
