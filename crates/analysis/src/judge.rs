@@ -620,7 +620,8 @@ fn judged<'a>(record: &Record, series: &'a Series, profile: &Profile) -> Judged<
         (None, Some(responses)) => {
             let periods = responses.unanswered_ns(series.period_ns) / series.period_ns.max(1);
             let unanswered = missing.saturating_mul(periods);
-            let all = counted.total().saturating_add(unanswered).saturating_add(responses.unknown());
+            let reported = counted.total().saturating_sub(responses.unreported);
+            let all = reported.saturating_add(unanswered).saturating_add(responses.unknown());
             periods_asked(all, responses, series, profile).min(periods_of_phase(record, series))
         }
         (None, None) => counted.total().saturating_add(refused),

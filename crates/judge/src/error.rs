@@ -32,9 +32,7 @@ pub enum JudgeError {
         path: String,
     },
     /// The other end does not answer commands.
-    #[error(
-        "no judge answers at {judge}: check its power and its wires (TX to RX), and its speed, e.g. --judge {path},115200"
-    )]
+    #[error("no judge answers at {judge}: check its power and its wires (TX to RX), and its speed, e.g. {path},115200")]
     Silent {
         /// The judge.
         judge: String,
@@ -131,6 +129,6 @@ fn of_refusal(reply: &str) -> &'static str {
     match reply {
         reply if reply.contains("running") => "a run is in progress: wait, or reset the judge",
         reply if reply.contains("CRC") => "the line is disturbed: use a shorter cable or a lower speed",
-        _ => "choose another --period",
+        _ => "choose another period",
     }
 }

@@ -254,7 +254,8 @@ impl Session {
                 reason(SETTINGS, error.to_string(), "reset the judge, and check its line")
             }
             Some(error @ JudgeError::Protocol { .. }) => {
-                reason(PROTOCOL, error.to_string(), "end other programs that use the judge, and reset it")
+                let remedy = "check that --judge names the judge, end other programs that use it, and reset it";
+                reason(PROTOCOL, error.to_string(), remedy)
             }
             // The reason why the judge was lost says more.
             Some(_) => Vec::new(),
@@ -433,8 +434,11 @@ impl Reading {
                 match message {
                     Message::Bulk(bulk) => {
                         let at_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                        state.tally.add_bulk(&bulk, at_ns);
-                        state.tally.check_elapsed(began.elapsed()).map_err(|what| self.protocol(what))?;
+                        // The record has the results before a message that cannot be right.
+                        let mut tally = state.tally.clone();
+                        tally.add_bulk(&bulk, at_ns);
+                        tally.check_elapsed(began.elapsed()).map_err(|what| self.protocol(what))?;
+                        state.tally = tally;
                         if !is_stopping {
                             latest = Instant::now() + BULK_WITHIN;
                         }

@@ -366,21 +366,21 @@ impl Tally {
     }
 
     /// Counts the times of a bulk of latmon that arrived `at_ns` after the start. An overrun in a bulk without an answer
-    /// later than a period was a question without an answer.
+    /// later than a period was a question without an answer, if latmon waited a second for it. The sample of Zephyr waits
+    /// only 1 ms, whatever the period is (`samples/net/latmon/src/main.c`).
     pub fn add_bulk(&mut self, bulk: &Bulk, at_ns: u64) {
         let Bulk { sum_ns, min_ns, max_ns, overruns, samples } = *bulk;
-        let counts = &mut self.counts;
-        *counts.overruns.get_or_insert_default() += u64::from(overruns);
+        *self.counts.overruns.get_or_insert_default() += u64::from(overruns);
         // latmon compares whole microseconds.
         let has_late = samples > 0 && u64::from(max_ns) / CELL_NS > self.period_ns / CELL_NS;
-        if has_late {
-            counts.possibly_missed += u64::from(overruns);
+        if has_late || !self.has_waited(bulk, at_ns) {
+            self.counts.possibly_missed += u64::from(overruns);
         } else {
-            counts.missed += u64::from(overruns);
+            self.counts.missed += u64::from(overruns);
             self.losses.add_run(at_ns, overruns.into(), LATMON_WAITS_NS);
         }
         if samples > 0 {
-            counts.answered += u64::from(samples);
+            self.counts.answered += u64::from(samples);
             self.in_bulks += u64::from(samples);
             self.timed += u64::from(samples);
             self.sum_ns += u128::from(sum_ns);
@@ -394,6 +394,16 @@ impl Tally {
         self.counts.questions = self.counts.answered + self.counts.missed;
         let end = BulkEnd { at_ns, answers: self.in_bulks, overruns: self.counts.overruns.unwrap_or_default() };
         self.bulks = Some([self.bulks.map_or(end, |[first, _]| first), end]);
+    }
+
+    /// True if the time since the bulk before suffices for the answers of a bulk that arrived `at_ns` after the start, and for
+    /// about a second for each overrun. Before the first bulk, latmon asks for a second without reporting the answers.
+    fn has_waited(&self, bulk: &Bulk, at_ns: u64) -> bool {
+        let (before_ns, warm_up_ns) = self.bulks.map_or((0, BULK_NS), |[_, last]| (last.at_ns, 0));
+        let answers_ns = u64::from(bulk.samples).saturating_mul(self.period_ns).saturating_add(warm_up_ns);
+        let waits_ns = u64::from(bulk.overruns).saturating_mul(LATMON_WAITS_NS / 4 * 3);
+        let slack_ns = u64::try_from(BULK_SLACK.as_nanos()).unwrap_or(u64::MAX);
+        at_ns.saturating_sub(before_ns) >= answers_ns.saturating_add(waits_ns).saturating_add(slack_ns)
     }
 
     /// Takes the histogram of latmon. A time counts as the end of its cell, but not as later than the largest one. Those in
@@ -428,6 +438,7 @@ impl Tally {
             self.raw.add(ns.cast_signed(), count);
         }
         self.counts.answered = self.raw.total();
+        self.counts.unreported = self.counts.answered - self.in_bulks;
         self.counts.questions = self.counts.answered + self.counts.missed;
         (self.counts.cells, self.counts.complete) = (cells, true);
         Ok(())

@@ -322,8 +322,10 @@ impl ProbeThreads for Interrupt {
         let unanswered = (figures.unanswered > 0)
             .then(|| caveat(format!("{} of the output line caused no interrupt", counted(figures.unanswered, "edge"))));
         let skipped = (figures.skipped > 0).then(|| {
-            let edges = counted(figures.skipped, "edge");
-            caveat(format!("{edges} of the output line could not be made at their times, and are left out"))
+            caveat(format!(
+                "left out: {} of the output line that could not be made in time",
+                counted(figures.skipped, "edge")
+            ))
         });
         let lost = (figures.lost > 0).then(|| {
             let why = match self.keeps_each {

@@ -345,7 +345,13 @@ fn wrong_cycles(thread: &ProcessThread) -> Option<String> {
 
 /// Contradictions in the counts of a judge, and between them and its times.
 fn wrong_responses(series: &Series, responses: &Responses) -> Option<String> {
-    let Responses { questions, answered, late, missed, without_time, complete, .. } = *responses;
+    let Responses { questions, answered, late, missed, without_time, complete, unreported, clamped, .. } = *responses;
+    if unreported.max(clamped) > answered {
+        let [unreported, clamped, answered] = [unreported, clamped, answered].map(grouped);
+        return Some(format!(
+            "its judge counts {answered} answers, but {unreported} that its statistics lack, and {clamped} in its last cell"
+        ));
+    }
     let exact = &responses.exact;
     let count = |is_counted: &dyn Fn(u64) -> bool| {
         let counted = exact.iter().filter(|(ns, _)| is_counted(*ns));

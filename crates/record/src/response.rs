@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Extra;
+use crate::{Extra, count::is_zero};
 
 /// Role of a series of responses.
 pub const RESPONSE: &str = "response";
@@ -40,12 +40,18 @@ pub struct Responses {
     pub late: u64,
     /// Questions without an answer.
     pub missed: u64,
-    /// Overruns that latmon counted: one for each question without an answer within 1 s, whose time it then discards, and
-    /// one for each whole period that an answer took. Absent for other judges.
+    /// Overruns that latmon counted: one for each question without an answer within 1 s (of Zephyr's sample: within 1 ms),
+    /// whose time it then discards, and one for each whole period that an answer took. Absent for other judges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overruns: Option<u64>,
-    /// Overruns of latmon that were questions without an answer or late answers: it does not say which.
+    /// Overruns of latmon that were questions without an answer or late answers, because it does not say which; or whose
+    /// answers can have been in time, because it did not wait a second for them.
     pub possibly_missed: u64,
+    /// Answers in latmon's histogram that its statistics lack: those of the warm-up of Zephyr's latmon, and of a last second
+    /// that it lost. Its overruns in that time are not known, so the time does not count as measured. Absent if there are
+    /// none, and in older records.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreported: u64,
     /// Answered questions whose time was lost on the serial line.
     pub without_time: u64,
     /// Edges of the answer line that answered no question.

@@ -1,7 +1,7 @@
 //! Interrupts as text and figures for terminal and HTML.
 
 use analysis::format_ns;
-use record::{Interrupts, Series, Zero, grouped};
+use record::{Interrupts, Series, Zero, counted, grouped};
 
 use crate::{
     blame::unsigned,
@@ -69,5 +69,9 @@ pub fn sentence(series: &Series, interrupts: &Interrupts) -> String {
         0 => "none lost".to_owned(),
         gone => format!("{} lost", grouped(gone)),
     };
-    format!("The thread woke at most {} {after} of {source} ({} interrupts, {lost}).", format_ns(max_ns), grouped(all))
+    format!(
+        "The thread woke at most {} {after} of {source} ({}, {lost}).",
+        format_ns(max_ns),
+        counted(all, "interrupt")
+    )
 }

@@ -198,6 +198,31 @@ fn latmon_gives_cells_and_discards_missing_answers() {
     assert_eq!(series.raw, expected, "the largest is exact");
 }
 
+/// The sample of Zephyr waits 1 ms for an answer, so its overruns need no time, and can be answers in time.
+#[test]
+fn a_judge_that_did_not_wait_does_not_know_what_is_missing() {
+    let second = 1_000_000_000;
+    let of = |at_ns: u64| {
+        let mut tally = latmon();
+        let bulk = Bulk { sum_ns: 9_000, min_ns: 1_500, max_ns: 5_200, overruns: 0, samples: 1000 };
+        tally.add_bulk(&bulk, 2 * second);
+        tally.add_bulk(&Bulk { overruns: 10, ..bulk }, at_ns);
+        let series = tally.to_series("rest");
+        (tally.counts.missed, tally.counts.possibly_missed, series.losses.total())
+    };
+    assert_eq!(of(3 * second), (0, 10, 0));
+    assert_eq!(of(12 * second), (10, 0, 10), "a second for each");
+    assert_eq!(of(13 * second), (10, 0, 10));
+}
+
+#[test]
+fn answers_without_statistics_are_counted() {
+    let mut tally = latmon();
+    tally.add_bulk(&Bulk { sum_ns: 24_000, min_ns: 24, max_ns: 24, overruns: 0, samples: 1000 }, 2_000_000_000);
+    tally.set_cells(vec![1000, 900]).unwrap();
+    assert_eq!((tally.counts.answered, tally.counts.unreported), (1_900, 900));
+}
+
 #[test]
 fn answers_beyond_the_last_cell_count_as_the_largest() {
     let mut tally = latmon();

@@ -79,13 +79,13 @@ fn summarize(totals: &Totals) -> String {
         text += &format!(", at most {}", format_unsigned_ns(max_ns));
     }
     text += &format!("; {} without an answer", grouped(missed));
-    for (count, what) in [
-        (lost, "results lost on the serial line"),
-        (spurious, "edges that answered no question"),
-        (clamped, "answers beyond the last cell of the histogram"),
+    for (count, item, what) in [
+        (lost, "result", "lost on the serial line"),
+        (spurious, "edge", "that answered no question"),
+        (clamped, "answer", "beyond the last cell of the histogram"),
     ] {
         if count > 0 {
-            text += &format!("; {} {what}", grouped(count));
+            text += &format!("; {} {what}", counted(count, item));
         }
     }
     text
@@ -100,7 +100,7 @@ mod tests {
         let totals = Totals { answered: 9_990, missed: 7, lost: 3, spurious: 0, clamped: 1, max_ns: 85_208 };
         assert_eq!(
             summarize(&totals),
-            "9,990 answers, at most 85.2 us; 7 without an answer; 3 results lost on the serial line; 1 answers beyond the \
+            "9,990 answers, at most 85.2 us; 7 without an answer; 3 results lost on the serial line; 1 answer beyond the \
              last cell of the histogram"
         );
         assert_eq!(summarize(&Totals::default()), "0 answers; 0 without an answer");

@@ -224,6 +224,21 @@ fn an_answer_that_latmon_misses_takes_a_second() {
     assert!(verdict.statement.contains("in 17 stalls"), "{}", verdict.statement);
 }
 
+/// The overruns of latmon's warm-up are not known.
+#[test]
+fn answers_without_statistics_are_no_measured_time() {
+    let of = |unreported| {
+        loose(|responses| {
+            (responses.protocol, responses.answered) = (record::JudgeProtocol::Latmon, 4_000);
+            (responses.questions, responses.unreported) = (4_000, unreported);
+        })
+    };
+    assert_eq!(
+        [of(0).outcome, of(200).outcome, of(3_000).outcome],
+        [Outcome::Pass, Outcome::Pass, Outcome::Inconclusive]
+    );
+}
+
 #[test]
 fn a_few_unknown_results_are_not_the_reason_if_others_are_missing() {
     let verdict = loose(|responses| {
