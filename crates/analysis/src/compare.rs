@@ -74,10 +74,11 @@ fn pair(ours: Figures, theirs: Figures) -> ComparedPair {
     ComparedPair { differs: differences(&ours, &theirs), ours, theirs, ratios }
 }
 
-/// Phase, role and CPUs of a group, for readers.
+/// Phase, role, begin of the times and CPUs of a group, for readers.
 pub fn name_of(figures: &Figures) -> String {
     let cpus = if figures.cpus.is_empty() { String::new() } else { format!("CPUs {}", figures.cpus) };
-    let parts = [figures.phase.as_str(), figures.role.as_str(), cpus.as_str()];
+    let way = if figures.from_kernel == Some(true) { "from the kernel's stamp" } else { "" };
+    let parts = [figures.phase.as_str(), figures.role.as_str(), way, cpus.as_str()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 

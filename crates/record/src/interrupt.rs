@@ -75,6 +75,17 @@ pub enum Zero {
     Trace,
 }
 
+impl Zero {
+    /// True if the time until the handler ran is not included.
+    #[must_use]
+    pub fn is_in_kernel(self) -> bool {
+        match self {
+            Self::Counter | Self::Edge => false,
+            Self::Handler | Self::Trace => true,
+        }
+    }
+}
+
 impl Interrupts {
     /// True if the time between two interrupts is at least the period of the series: we or a judge make them, or they are
     /// pulses of a clock. Others can come faster than expected.

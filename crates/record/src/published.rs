@@ -62,6 +62,9 @@ pub struct Figures {
     /// Role of the thread: `base`, `servo`, `talker`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub role: String,
+    /// True if times of interrupts begin in the kernel's handler, false if at the interrupt; absent for others, and if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_kernel: Option<bool>,
     /// CPUs that the thread was pinned to, as the kernel writes a list.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cpus: String,

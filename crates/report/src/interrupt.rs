@@ -23,10 +23,7 @@ pub fn times(series: &Series, interrupts: &Interrupts) -> Vec<(&'static str, [St
 
 /// The name of the time that the series contains.
 fn way(zero: Zero) -> &'static str {
-    match zero {
-        Zero::Counter | Zero::Edge => "interrupt to thread",
-        Zero::Handler | Zero::Trace => "kernel to thread",
-    }
+    if zero.is_in_kernel() { "kernel to thread" } else { "interrupt to thread" }
 }
 
 /// Counts of interrupts by outcome: name, count, and true if a count above 0 is bad news.
@@ -48,10 +45,7 @@ pub fn remarks(interrupts: &Interrupts) -> String {
         .uncertainty_ns
         .map_or_else(String::new, |ns| format!(", converted to the clock within {} (median{at_most})", unsigned(ns)));
     let driven = interrupts.driven_by.as_ref().map_or_else(String::new, |line| format!("; edges made on {line}"));
-    let handler = match interrupts.zero {
-        Zero::Handler | Zero::Trace => "; the time until that handler ran is not known",
-        Zero::Counter | Zero::Edge => "",
-    };
+    let handler = if interrupts.zero.is_in_kernel() { "; the time until that handler ran is not known" } else { "" };
     format!("times begin at {}{resolution}{converted}{driven}{handler}", interrupts.zero.in_words())
 }
 
@@ -61,10 +55,7 @@ pub fn sentence(series: &Series, interrupts: &Interrupts) -> String {
     let Some(max_ns) = series.max_ns else { return format!("No interrupt came from {source}.") };
     let gone = series.absent();
     let all = series.samples.saturating_add(gone);
-    let after = match zero {
-        Zero::Counter | Zero::Edge => "after the interrupt",
-        Zero::Handler | Zero::Trace => "after the kernel's stamp",
-    };
+    let after = if zero.is_in_kernel() { "after the kernel's stamp" } else { "after the interrupt" };
     let lost = match gone {
         0 => "none lost".to_owned(),
         gone => format!("{} lost", grouped(gone)),

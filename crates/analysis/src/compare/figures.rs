@@ -99,6 +99,7 @@ fn conditions(record: &Record, series: &Series) -> Figures {
         loads: Some(loads),
         // The role of a single thread adds nothing to the probe.
         role: if series.role == TIMER { String::new() } else { series.role.clone() },
+        from_kernel: series.kind.interrupts().map(|interrupts| interrupts.zero.is_in_kernel()),
         isolated: isolated(record, series),
         together: together(record, series),
         policy: series.granted.policy.clone(),

@@ -25,7 +25,8 @@ pub fn distance_of_conditions(ours: &Figures, theirs: &Figures) -> Option<Distan
 }
 
 fn is_same_kind(ours: &Figures, theirs: &Figures) -> bool {
-    kind(&ours.probe) == kind(&theirs.probe) && is_response(ours) == is_response(theirs)
+    let is_same_way = ours.from_kernel.zip(theirs.from_kernel).is_none_or(|(ours, theirs)| ours == theirs);
+    kind(&ours.probe) == kind(&theirs.probe) && is_response(ours) == is_response(theirs) && is_same_way
 }
 
 fn comparable(ours: &Figures, theirs: &Figures) -> bool {

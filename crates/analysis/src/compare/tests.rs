@@ -247,6 +247,26 @@ fn responses_are_only_compared_with_responses() {
 }
 
 #[test]
+fn interrupts_from_the_pin_are_not_compared_with_those_from_the_kernel() {
+    use record::{Interrupts, Zero};
+    let of = |zero| {
+        let mut record = run(&[("rest", &[], &[(0, MS, &[5_000])])]);
+        record.scenario.probe = record::INTERRUPT.into();
+        record.series[0].role = record::INTERRUPT.into();
+        record.series[0].kind = SeriesKind::Interrupts(Box::new(Interrupts { zero, ..Interrupts::default() }));
+        record
+    };
+    let pairs = |a, b| compare(&of(a), &of(b), "").pairs.len();
+    assert_eq!(pairs(Zero::Edge, Zero::Counter), 1);
+    assert_eq!(pairs(Zero::Handler, Zero::Trace), 1);
+    assert_eq!(pairs(Zero::Edge, Zero::Handler), 0);
+    let alone = compare(&of(Zero::Edge), &of(Zero::Handler), "").alone;
+    assert_eq!(alone, ["rest, interrupt, CPUs 0"]);
+    let of_kernel = compare(&of(Zero::Trace), &of(Zero::Edge), "").alone;
+    assert_eq!(of_kernel, ["rest, interrupt, from the kernel's stamp, CPUs 0"]);
+}
+
+#[test]
 fn never_compares_other_kinds_of_latency_with_wake_ups() {
     let mut record = run(&[("rest", &[], &[(0, MS, &[5_000])])]);
     record.scenario.probe = "noise".into();

@@ -281,6 +281,7 @@ fn of_conditions(figures: &Figures) -> Figures {
         phase: figures.phase.clone(),
         loads: figures.loads.clone(),
         role: figures.role.clone(),
+        from_kernel: figures.from_kernel,
         isolated: figures.isolated,
         together: figures.together,
         policy: figures.policy.clone(),
@@ -338,9 +339,17 @@ fn conditions(record: &Record) -> Vec<(&'static str, Option<String>)> {
     let or_none = |value: String| if value.is_empty() { "none".to_owned() } else { value };
     let idle = if scenario.hold_cpu_awake { "held awake" } else { "as they are" };
     let shielded = record.shielding.as_ref().map_or_else(String::new, |shield| shield.cpus.clone());
+    let interrupts = || record.series.iter().filter_map(|series| series.kind.interrupts());
+    let sources = joined(interrupts().map(|interrupts| interrupts.source.clone()));
+    let zeros = joined(interrupts().map(|interrupts| interrupts.zero.in_words().to_owned()));
+    let responses = record.series.iter().filter_map(|series| series.kind.responses());
+    let judges = joined(responses.map(|responses| format!("{}, {}", responses.protocol.in_words(), responses.judge)));
     vec![
         ("tool", asked(&tool(record))),
         ("probe", asked(&scenario.probe)),
+        ("source", (!sources.is_empty()).then_some(sources)),
+        ("times begin at", (!zeros.is_empty()).then_some(zeros)),
+        ("judge", (!judges.is_empty()).then_some(judges)),
         ("clock", asked(&scenario.clock)),
         ("wait", asked(&scenario.wait)),
         ("duration", duration),
@@ -367,6 +376,11 @@ fn conditions(record: &Record) -> Vec<(&'static str, Option<String>)> {
         ("container", machine.container.clone()),
         ("gravity", machine.evl_gravity.clone()),
     ]
+}
+
+/// Different texts in order; empty without any.
+fn joined(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>().join("; ")
 }
 
 /// Name and version of the tool that measured; that of a publication is in its figures.
