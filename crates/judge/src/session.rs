@@ -321,7 +321,9 @@ impl Session {
         }
         if counts.possibly_missed > 0 {
             let overruns = counted(counts.possibly_missed, "overrun");
-            add(format!("latmon does not say which of {overruns} were late answers, and which were missing ones"));
+            add(format!(
+                "latmon does not say which of {overruns} were late answers, missing ones, or answers that it did not wait for"
+            ));
         }
         if counts.clamped > 0 {
             let [verb, count] = if counts.clamped == 1 { ["is", "counts"] } else { ["are", "count"] };
@@ -331,7 +333,10 @@ impl Session {
         let in_histogram = counts.cells.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
         if counts.protocol == JudgeProtocol::Latmon && counts.complete && in_histogram != state.tally.in_bulks() {
             let [in_histogram, in_bulks] = [in_histogram, state.tally.in_bulks()].map(grouped);
-            add(format!("the histogram of latmon contains {in_histogram} answers, but its statistics {in_bulks}"));
+            add(format!(
+                "the histogram of latmon contains {in_histogram} answers, but its statistics {in_bulks}: the time of the \
+                 others does not count as measured, because latmon does not report their overruns"
+            ));
         }
         caveats
     }
