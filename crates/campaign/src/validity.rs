@@ -4,6 +4,7 @@ use analysis::{format_exact, format_unsigned_ns};
 use machine::{Change, Root, online_cpus};
 use probes::{
     probe_threads::ThreadInfo,
+    round_trip::LONGER_TIMEOUT,
     setup::Grant,
     stream::listener::ABSENT,
     timer::{End, Timer},
@@ -164,15 +165,20 @@ const EDGES_PART: u64 = 10;
 fn why_sparse(series: &Series) -> Option<(String, String)> {
     match &series.kind {
         SeriesKind::RoundTrips(trips) => {
-            let RoundTrip { slots, lost, send_failed, .. } = **trips;
+            let RoundTrip { slots, lost, late, send_failed, .. } = **trips;
             let ping = |host: &str| format!("ping -c 5 {}; ip -s link", host.trim_matches(['[', ']']));
             let remedy = match trips.carrier {
+                _ if late > lost / 2 => LONGER_TIMEOUT.to_owned(),
                 Carrier::Udp => ping(trips.peer.rsplit_once(':').map_or(trips.peer.as_str(), |(host, _)| host)),
                 Carrier::Icmp => ping(&trips.peer),
                 Carrier::Ethernet => "ip -s link".to_owned(),
             };
+            let came = match late {
+                0 => String::new(),
+                late => format!(" ({} of them came after the time-out)", grouped(late)),
+            };
             let text = format!(
-                "most of {} datagrams measured nothing: {} lost, {} refused by the kernel",
+                "most of {} datagrams measured nothing: {} lost{came}, {} refused by the kernel",
                 grouped(slots),
                 grouped(lost),
                 grouped(send_failed)
@@ -508,6 +514,12 @@ mod tests {
         let text = "most of 100 datagrams measured nothing: 21 lost, 30 refused by the kernel";
         assert_eq!(judged(trips(21, 30), None), reason("little.measured", text, "ping -c 5 fe80::1; ip -s link"));
         assert_eq!(judged(trips(20, 30), None), []);
+        let mut late = trips(60, 0);
+        if let SeriesKind::RoundTrips(trips) = &mut late.kind {
+            trips.late = 55;
+        }
+        let text = "most of 100 datagrams measured nothing: 60 lost (55 of them came after the time-out), 0 refused by the kernel";
+        assert_eq!(judged(late, None), reason("little.measured", text, LONGER_TIMEOUT));
         let talker = |frames, refused| {
             let talker = record::Talker { frames, refused, ..record::Talker::default() };
             Series { samples: 9, kind: SeriesKind::Stream(Stream::Talker(Box::new(talker))), ..Series::default() }

@@ -47,7 +47,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use record::{Caveat, Reason, Series, counted, grouped};
+use record::{Caveat, Reason, Series, counted};
 use sys::udp::{DatagramSocket, IcmpError};
 
 use crate::{
@@ -65,6 +65,8 @@ use reader::Reader;
 pub use settings::{Class, Settings};
 use shared::Shared;
 
+/// The remedy if answers came after the time-out.
+pub const LONGER_TIMEOUT: &str = "use a longer --timeout, or leave it out: it is then 10 periods, and at least 1 s";
 /// Longest wait of the receiving thread before it checks whether to end.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
 /// Time without any answer after which the peer counts as silent.
@@ -227,6 +229,16 @@ impl Client {
         }
     }
 
+    /// The reason if all answers came after the time-out.
+    fn all_late(&self) -> Option<Reason> {
+        let late = self.shared.receiving.late.load(Relaxed);
+        (late > 0).then(|| Reason {
+            id: "answers.late".to_owned(),
+            text: format!("{} from {} came after the time-out", counted(late, "answer"), self.settings.carrier),
+            remedy: LONGER_TIMEOUT.to_owned(),
+        })
+    }
+
     /// True if nothing has been received for too long.
     fn is_silent(&self) -> bool {
         let ended = self.thread.is_none();
@@ -346,7 +358,7 @@ impl Client {
         let has = receiving.echo_has.load(Relaxed);
         let mut caveats = Vec::new();
         if restarts > 0 {
-            caveats.push(caveat(format!("the peer restarted {} times during the run", grouped(restarts))));
+            caveats.push(caveat(format!("the peer restarted {} during the run", counted(restarts, "time"))));
         }
         if receiving.echo.load(Relaxed) != 0 && has & packet::REALTIME == 0 {
             let text = "the peer answered without a real-time policy: its wake-ups are included in the figures; start `punctual echo` as root there";

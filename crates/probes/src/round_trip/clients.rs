@@ -37,8 +37,8 @@ impl Clients {
     /// The reason why no frame of some classes came back from a mirror; `None` if some came of each.
     fn silent_mirror(&self) -> Option<Reason> {
         let is_ethernet = |client: &&Client| matches!(client.settings.carrier, Carrier::Ethernet { .. });
-        let silent: Vec<&Client> =
-            self.classes.iter().filter(is_ethernet).filter(|client| client.is_silent()).collect();
+        let is_silent = |client: &&Client| client.is_silent() && client.all_late().is_none();
+        let silent: Vec<&Client> = self.classes.iter().filter(is_ethernet).filter(is_silent).collect();
         let first = silent.first()?;
         let peer = first.settings.carrier;
         let error = silent.iter().map(|client| client.shared.sending.error.load(Relaxed)).find(|error| *error != 0);
@@ -108,11 +108,12 @@ impl ProbeThreads for Clients {
 
     fn reasons(&self) -> Vec<Reason> {
         let silent = self.classes.iter().filter(|client| client.is_silent());
-        let of_peer = silent.filter_map(|client| match client.settings.carrier {
+        let of_silent = |client: &Client| match client.settings.carrier {
             Carrier::Udp(peer) | Carrier::UdpFrames(UdpPath { peer, .. }) => Some(client.silent_echo(peer)),
             Carrier::Icmp { peer, .. } => Some(client.silent_device(peer)),
             Carrier::Ethernet { .. } => None,
-        });
+        };
+        let of_peer = silent.filter_map(|client| client.all_late().or_else(|| of_silent(client)));
         of_peer.chain(self.silent_mirror()).collect()
     }
 

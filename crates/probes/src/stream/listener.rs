@@ -482,8 +482,8 @@ impl Listener {
             ));
         } else if restarts > 0 && tracker.mixed_sources().is_none() {
             notes.push(format!(
-                "the talker restarted {} times; frames lost in between are not counted",
-                grouped(restarts)
+                "the talker restarted {}; frames lost in between are not counted",
+                counted(restarts, "time")
             ));
         }
         if let Some(drift_ppb) = tracker.impossible_drift_ppb() {

@@ -1,16 +1,13 @@
 //! Options of `measure udp`, `measure ping` and `measure round-trip`, those that they share with `pair udp`, and those of
 //! `echo` and `mirror`.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-};
+use std::{net::SocketAddr, path::PathBuf};
 
 use analysis::format_exact;
 use campaign::probe::{
     RoundTripProbe,
     round_trip::{
-        ECHO_POLICY, Host, MAX_PING_RATE, MacAddress, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT, Xdp, parse_machine,
+        Address, ECHO_POLICY, Host, MAX_PING_RATE, MacAddress, PAYLOAD_BYTES, SEND_POLICY, Xdp, parse_machine,
         parse_own_ethertype,
     },
     xdp::QUEUE_MAX,
@@ -346,6 +343,7 @@ fn us(text: &str) -> Result<u32, String> {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let alone = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, UDP_PORT));
-    text.parse().or_else(|_| alone()).map_err(|_| "must be an address of this machine, e.g. 192.0.2.1:7125".to_owned())
+    let literal = text.parse::<Address>().ok().filter(Address::is_literal);
+    let resolved = literal.and_then(|address| address.resolve().ok());
+    resolved.ok_or_else(|| "must be an address of this machine, e.g. 192.0.2.1:7125".to_owned())
 }

@@ -13,7 +13,7 @@ use probes::{
     guard::Heartbeat,
     round_trip::{Echo, EchoCounts, EchoSettings, Port, Requests},
 };
-use record::{Outcome, grouped};
+use record::{Outcome, counted, grouped};
 use sys::{clock::Clock, memory, packet::ETHERTYPES_MAX, signal};
 
 use crate::{cli, exit::Usage, output};
@@ -162,14 +162,15 @@ fn hold_irq_priority(interface: Option<&str>, options: &cli::EchoOptions) -> Opt
 /// `what` are the answered messages.
 fn summarize(counts: &EchoCounts, what: &str) -> String {
     let EchoCounts { answered, strangers, failed, runs, pauses, .. } = counts;
-    let [answered, runs, strangers] = [*answered, *runs, *strangers].map(grouped);
-    let mut text = format!("answered {answered} {what} of {runs} runs, ignored {strangers} other {what}");
+    let [answered, strangers] = [*answered, *strangers].map(grouped);
+    let runs = counted(*runs, "run");
+    let mut text = format!("answered {answered} {what} of {runs}, ignored {strangers} other {what}");
     if *failed > 0 {
         text += &format!(", the kernel refused {} answers", grouped(*failed));
     }
     if *pauses > 0 {
-        let pauses = grouped(*pauses);
-        text += &format!("; the guard throttled the thread {pauses} times, because it used its CPU without sleeping");
+        let pauses = counted(*pauses, "time");
+        text += &format!("; the guard throttled the thread {pauses}, because it used its CPU without sleeping");
     }
     text
 }

@@ -49,7 +49,7 @@ impl FromStr for Address {
     /// Reads `HOST[:PORT]`; an IPv6 address with a port needs brackets.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (host, port) = match text.rsplit_once(':') {
-            _ if text.parse::<IpAddr>().is_ok() => (text, UDP_PORT),
+            _ if is_literal(text) || text.starts_with('[') && text.ends_with(']') => (text, UDP_PORT),
             Some((host, port)) => (host, port.parse().unwrap_or(0)),
             None => (text, UDP_PORT),
         };
@@ -63,7 +63,18 @@ impl FromStr for Address {
     }
 }
 
+/// True for an address. That of an IPv6 link has a zone: `fe80::1%eth0`.
+fn is_literal(host: &str) -> bool {
+    host.split('%').next().is_some_and(|address| address.parse::<IpAddr>().is_ok())
+}
+
 impl Address {
+    /// True if the host is an address and no name.
+    #[must_use]
+    pub fn is_literal(&self) -> bool {
+        is_literal(&self.host)
+    }
+
     /// Resolves the name to a socket address.
     ///
     /// # Errors
@@ -78,7 +89,11 @@ impl Address {
 
 impl From<SocketAddr> for Address {
     fn from(address: SocketAddr) -> Self {
-        Self { host: address.ip().to_string(), port: address.port() }
+        let zone = match address {
+            SocketAddr::V6(address) if address.scope_id() != 0 => format!("%{}", address.scope_id()),
+            SocketAddr::V6(_) | SocketAddr::V4(_) => String::new(),
+        };
+        Self { host: format!("{}{zone}", address.ip()), port: address.port() }
     }
 }
 
@@ -99,9 +114,7 @@ impl FromStr for Host {
     /// Reads a name or an address; an IPv6 address has no brackets.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let is_name = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || ":/[]".contains(c));
-        // A link-local address has a zone: fe80::1%eth0.
-        let is_address = text.split('%').next().is_some_and(|address| address.parse::<IpAddr>().is_ok());
-        if is_name || is_address { Ok(Self(text.to_owned())) } else { Err(AddressError::NoHost(text.to_owned())) }
+        if is_name || is_literal(text) { Ok(Self(text.to_owned())) } else { Err(AddressError::NoHost(text.to_owned())) }
     }
 }
 
@@ -184,6 +197,10 @@ mod tests {
             ("127.0.0.1:9", "127.0.0.1:9"),
             ("::1", "[::1]:7125"),
             ("[::1]:9", "[::1]:9"),
+            ("[::1]", "[::1]:7125"),
+            // The zone of the loopback interface, which has number 1.
+            ("[fe80::1%1]:9", "[fe80::1%1]:9"),
+            ("fe80::1%1", "[fe80::1%1]:7125"),
         ] {
             let address: Address = text.parse().unwrap();
             assert_eq!(
