@@ -4,7 +4,7 @@
 use std::io::{self, Read};
 
 use analysis::format_ns;
-use frames::{Datagram, Link, wire_bytes};
+use frames::{Link, wire_bytes};
 use record::{Capture, CaptureClock, CapturedPeriod, Caveat, PeriodSource, Series, grouped};
 
 use crate::{
@@ -126,7 +126,7 @@ pub fn analyse<R: Read>(
     let mut clocks = Clocks::new(last, file.interfaces.len());
     let (reference, period, credit) = reference(&stream, tracked.swap_remove(index), records.len(), &file, options)?;
     let measure = Measure::new(reference);
-    let measure = second_pass(&mut opened()?, &options.filter, &known.by_source, key, measure, &mut clocks)?;
+    let measure = second_pass(&mut opened()?, &options.filter, &known, key, measure, &mut clocks)?;
     let batches = measure.comes_in_batches().then(caveats::batches);
     let wander = measure.wanders_within().then(caveats::wander_within);
     let (mut capture, series) = measure.finish(Capture {
@@ -511,7 +511,7 @@ fn coarse_stamps(tracked: &Tracked, grid: &Grid, nominal: Nominal, resolution_ns
 fn second_pass(
     from: &mut dyn Read,
     filter: &Filter,
-    by_source: &[Datagram],
+    known: &Known,
     key: Key,
     mut measure: Measure,
     clocks: &mut Clocks,
@@ -528,7 +528,7 @@ fn second_pass(
             if is_wanted {
                 measure.add_rare(&packet, head, &content);
             }
-        } else if let Ok(classified) = filter.classify(&packet, by_source) {
+        } else if let Ok(classified) = filter.classify(&packet, known) {
             let is_wanted = classified.key == key;
             heads.learn(&packet, &classified, is_wanted);
             if is_wanted {

@@ -8,7 +8,7 @@ use frames::{
 };
 use record::{CapturedKind, CapturedStream};
 
-use crate::{Packet, tags::Flow};
+use crate::{Packet, streams::Known, tags::Flow};
 
 /// Selects frames; all given conditions must hold. Without any, all frames are selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -103,17 +103,20 @@ pub(crate) fn stream_protocol(content: &Content, by_source: bool) -> Protocol {
 }
 
 impl Filter {
-    /// Matches a frame and determines its stream. Datagrams in `by_source` contain several sources of RTP.
-    pub(crate) fn classify(&self, packet: &Packet, by_source: &[Datagram]) -> Result<Classified, Unmatched> {
+    /// Matches a frame and determines its stream.
+    pub(crate) fn classify(&self, packet: &Packet, known: &Known) -> Result<Classified, Unmatched> {
         let link = Link::of(packet.link_type).ok_or(Unmatched::Foreign)?;
         let head = Head::read(link, packet.data).ok_or(Unmatched::Short)?;
-        let content = Content::read(&head, packet.data, is_whole(packet));
+        let mut content = Content::read(&head, packet.data, is_whole(packet));
+        if let Protocol::EtherCat { is_processed } = &mut content.protocol {
+            *is_processed |= known.slaves.contains(&head.source);
+        }
         let [vlan, outer_vlan] = [head.vlan, head.outer].map(|tci| tci.map(|tci| tci.vid));
         let fits = self.interface.is_none_or(|wanted| wanted == packet.interface)
             && self.vlan.is_none_or(|wanted| [vlan, outer_vlan].contains(&Some(wanted)))
             && self.source.is_none_or(|wanted| wanted == head.source)
             && self.destination.is_none_or(|wanted| wanted == head.destination);
-        let by_source = head.datagram.is_some_and(|datagram| by_source.contains(&datagram));
+        let by_source = head.datagram.is_some_and(|datagram| known.by_source.contains(&datagram));
         let kind = self.kind(&head, &content, by_source).filter(|_| fits);
         let Head { source, destination, way, .. } = head;
         let flow = Flow { source, destination, vlan, interface: packet.interface };

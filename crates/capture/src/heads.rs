@@ -144,7 +144,7 @@ fn start(frame: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Filter;
+    use crate::{Filter, streams::Known};
 
     /// UDP over IPv4 to this port.
     fn datagram(port: u16) -> Vec<u8> {
@@ -167,7 +167,9 @@ mod tests {
         for (stream, frame) in frames.iter().enumerate() {
             let packet = packet(frame);
             assert!(heads.find_any(&packet).is_none());
-            let Ok(classified) = Filter::default().classify(&packet, &[]) else { panic!("frame {stream}") };
+            let Ok(classified) = Filter::default().classify(&packet, &Known::default()) else {
+                panic!("frame {stream}")
+            };
             heads.learn(&packet, &classified, stream);
         }
         for (stream, frame) in frames.iter().enumerate().rev().step_by(7) {

@@ -1,5 +1,5 @@
 //! Analyses packet captures (pcap and pcapng): spacing, lateness and loss of one stream. Uses one buffer and reads the
-//! file twice, or three times if sources of RTP share addresses and ports.
+//! file twice, or three times if sources of RTP share addresses and ports, or slaves of EtherCAT left the working counter at 0.
 //!
 //! | module | contents |
 //! |---|---|

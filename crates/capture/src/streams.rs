@@ -54,6 +54,8 @@ pub(crate) struct Known {
     pub(crate) by_source: Vec<Datagram>,
     /// Talkers that number several streams together in their redundancy tags.
     pub(crate) shared_tags: Vec<Flow>,
+    /// Source addresses of EtherCAT frames that slaves returned, also those whose working counter is 0.
+    pub(crate) slaves: Vec<Mac>,
 }
 
 /// A stream.
@@ -132,7 +134,7 @@ impl Streams {
         if let Some((index, _, content)) = self.heads.find_any(packet) {
             return self.add_to(index, packet, &content);
         }
-        match options.filter.classify(packet, &self.known.by_source) {
+        match options.filter.classify(packet, &self.known) {
             Ok(classified) => match self.find(&classified, packet, options) {
                 Some(index) => {
                     self.heads.learn(packet, &classified, index);
@@ -186,7 +188,7 @@ impl Streams {
 
     /// Knowledge for the next pass.
     pub(crate) fn known(&self) -> Known {
-        Known { by_source: self.with_several_sources(), shared_tags: self.tags.shared() }
+        Known { by_source: self.with_several_sources(), shared_tags: self.tags.shared(), slaves: self.slaves() }
     }
 
     /// The datagrams that contain several sources of RTP.
@@ -196,6 +198,24 @@ impl Streams {
             _ => None,
         };
         self.all.iter().filter_map(datagram).collect()
+    }
+
+    /// The addresses of slaves whose frames would be two streams by their working counters.
+    fn slaves(&self) -> Vec<Mac> {
+        let of = |wanted| move |stream: &&Stream| stream.is_processed() == Some(wanted);
+        let with_counter: Vec<Mac> = self.all.iter().filter(of(true)).map(|stream| stream.key.source).collect();
+        let without = self.all.iter().filter(of(false)).map(|stream| stream.key.source);
+        without.filter(|source| with_counter.contains(source) && self.is_of_slave(*source)).collect()
+    }
+
+    /// True if this source address shows that a slave returned the EtherCAT frame: the first one sets this bit of the master's
+    /// address, unless it is configured otherwise.
+    fn is_of_slave(&self, [first, rest @ ..]: Mac) -> bool {
+        let is_master = |stream: &Stream| {
+            let [sent, of_sent @ ..] = stream.key.source;
+            stream.is_processed() == Some(false) && sent == first & !2 && of_sent == rest
+        };
+        first & 2 != 0 && self.all.iter().any(is_master)
     }
 
     /// The stream to analyse: the AVTP stream with the id `wanted`, or else the busiest one.
@@ -220,20 +240,10 @@ impl Streams {
 
     /// The streams for the record, in their order in the file.
     pub(crate) fn to_records(&self, tracked: &[Option<Tracked>]) -> Vec<CapturedStream> {
-        let is_processed = |stream: &Stream| match stream.key.kind {
-            Kind::Ethertype { protocol: Protocol::EtherCat { is_processed }, .. } => Some(is_processed),
-            _ => None,
-        };
-        let sent = self.all.iter().filter(|stream| is_processed(stream) == Some(false));
-        let sources: Vec<Mac> = sent.map(|stream| stream.key.source).collect();
-        // The first slave sets this bit of the source address, unless it is configured otherwise.
-        let is_of_slave = |[first, rest @ ..]: Mac| {
-            first & 2 != 0 && sources.iter().any(|[sent, of_sent @ ..]| *sent == first & !2 && *of_sent == rest)
-        };
         let of = |(stream, tracked): (&Stream, &Option<Tracked>)| {
             let mut record = stream.to_record();
             record.lost = tracked.as_ref().and_then(|tracked| tracked.lost);
-            if is_processed(stream).is_some_and(|is| is || is_of_slave(stream.key.source)) {
+            if stream.is_processed().is_some_and(|is| is || self.is_of_slave(stream.key.source)) {
                 record.protocol.push_str(", returned by a slave");
             }
             record
@@ -314,6 +324,14 @@ impl Stream {
         let number = Contained::of(content, self.shares_tag);
         self.track.add(packet.number, number, at_ns.minus(first_ns), packet.data);
         true
+    }
+
+    /// True if a slave returned its EtherCAT frames, by their working counters or the address; `None` for other protocols.
+    fn is_processed(&self) -> Option<bool> {
+        match self.key.kind {
+            Kind::Ethertype { protocol: Protocol::EtherCat { is_processed }, .. } => Some(is_processed),
+            _ => None,
+        }
     }
 
     /// Orders streams by their kind, the most interesting last. A few frames are of no interest.

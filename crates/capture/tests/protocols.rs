@@ -319,6 +319,39 @@ fn frames_that_a_slave_returned_are_a_stream_of_their_own() {
     assert_eq!((capture.lost.unwrap(), capture.duplicates.unwrap(), capture.late.unwrap()), (0, 0, 0));
 }
 
+/// Slaves that do not answer leave the working counter at 0, also that of the first frame of a capture. The source address shows
+/// that the frames returned.
+#[test]
+fn returned_frames_without_a_working_counter_are_not_lost() {
+    for source in [[0, 0], [2, 0], [0, 2]] {
+        let frame = |n: u64, first: u8, counter: u8| {
+            let mut frame = ethernet(0x88a4, &ethercat(n));
+            (frame[6], frame[14 + 12]) = (first, counter);
+            frame
+        };
+        let [sent, returned] = source;
+        let both = (0..2000).flat_map(|n| {
+            let counter = if n == 0 || (700..703).contains(&n) { 0 } else { 3 };
+            let returned = Seen { at_ns: BEGIN_NS + n * PERIOD_NS + 30_000, ..seen(n, frame(n, returned, counter)) };
+            [Some(seen(n, frame(n, sent, 0))).filter(|_| n > 0), Some(returned)]
+        });
+        let frames: Vec<Seen> = both.flatten().collect();
+        let streams = |frames: &[Seen]| {
+            let capture = analysed(1, frames, &OPTIONS).capture;
+            let of = |stream: &CapturedStream| (stream.protocol.clone(), stream.frames, stream.lost);
+            capture.streams.iter().map(of).collect::<Vec<_>>()
+        };
+        let named = |frames, lost| ("EtherCAT, returned by a slave".to_owned(), frames, Some(lost));
+        let found = streams(&frames);
+        if source == [0, 2] {
+            assert_eq!(found, [named(2000, 0), ("EtherCAT".to_owned(), 1999, Some(0))]);
+        } else {
+            // Another address than that of the master with this bit shows no direction.
+            assert!(found.contains(&named(1996, 3)), "{found:?}");
+        }
+    }
+}
+
 #[test]
 fn two_tags_and_cooked_captures_show_the_same_stream() {
     let double = |n| {
