@@ -8,7 +8,7 @@ use crate::convert::nearest;
 use crate::fit::quantile;
 use crate::parts::Parts;
 use crate::schedule::coarse_slots;
-use crate::sequence::{Contained, Number, RESTARTED};
+use crate::sequence::{Contained, Number, OVERTAKES, RESTARTED};
 use crate::states::States;
 use crate::track::{SAME_PERIOD, gcd};
 
@@ -29,6 +29,11 @@ const COPIED: f64 = 0.25;
 const BEHIND_MAX: u64 = 256;
 /// The number of frames may differ from the slots that passed by this many, or by a quarter.
 const SLOTS_APART: f64 = 32.0;
+/// A frame is before its slot by at most this part of the interval, and after it by so many intervals.
+pub(crate) const EARLY: f64 = 0.5;
+pub(crate) const LATE: f64 = 1.5;
+/// Less than this part of the interval after the newest frame, the slot of the next one has not come.
+pub(crate) const SOON: f64 = 0.75;
 /// After a silence of more than this many slots without as many lost frames, the talker continues with another phase.
 const PAUSE: f64 = 1024.0;
 /// The time for so many slots is exact within this part of it, until the period is fitted, and this many slots.
@@ -84,19 +89,20 @@ enum Kind {
 struct Suspended {
     kind: Kind,
     run: u32,
-    /// Frames of the other run.
+    /// Frames of the other run, and the time of the first one, ns.
     frames: usize,
+    since_ns: i64,
 }
 
 impl Counter {
     /// The counter of a stream with these first frames; `None` if their numbers do not count.
     pub(crate) fn learn(frames: &[(Contained, i64)]) -> Option<Self> {
-        let numbers = || Numbers::learn(frames).or_else(|| Numbers::learn(&without_copies(frames)?));
+        let numbers = || {
+            let numbers = Numbers::learn(frames).or_else(|| Numbers::learn(&without_copies(frames)?))?;
+            Some(numbers.as_parts().map_or(Kind::Numbers(numbers), Kind::Parts))
+        };
         let parts = || without_copies(frames).and_then(|kept| Parts::learn(&kept)).or_else(|| Parts::learn(frames));
-        let kind = States::learn(frames)
-            .map(Kind::States)
-            .or_else(|| parts().map(Kind::Parts))
-            .or_else(|| numbers().map(Kind::Numbers))?;
+        let kind = States::learn(frames).map(Kind::States).or_else(|| parts().map(Kind::Parts)).or_else(numbers)?;
         Some(Self { kind, run: 0, runs: 0, suspended: None })
     }
 
@@ -113,33 +119,54 @@ impl Counter {
         }
         match self.kind.extend(count, at_ns) {
             Some(Extended { seq, .. }) => Number::Whole { run: self.run, seq },
-            None => self.begin_run(Suspended { kind: self.kind.clone(), run: self.run, frames: 1 }, count, at_ns),
+            None => self.begin_run(
+                Suspended { kind: self.kind.clone(), run: self.run, frames: 1, since_ns: at_ns },
+                count,
+                at_ns,
+            ),
         }
     }
 
     /// Begins another run. Until enough frames continue it, the one before can continue, too.
     #[cold]
     fn begin_run(&mut self, before: Suspended, count: Count, at_ns: i64) -> Number {
-        self.suspended = Some(Suspended { frames: 1, ..before });
+        let ahead = before.kind.ahead_of_expected(count);
+        self.suspended = Some(Suspended { frames: 1, since_ns: at_ns, ..before });
         self.runs += 1;
         self.run = self.runs;
-        Number::Whole { run: self.run, seq: self.kind.begin(count, at_ns) }
+        let seq = self.kind.begin(count, at_ns);
+        self.of_other(seq, ahead)
+    }
+
+    /// The number of a frame of another run: `ahead` of the expected one of the run before.
+    fn of_other(&self, seq: u64, ahead: Option<i16>) -> Number {
+        let run = self.run;
+        ahead.map_or(Number::Whole { run, seq }, |ahead| Number::Either { run, seq, ahead })
     }
 
     /// The number of a frame that continues the other run or the suspended one, whichever is nearer.
     #[cold]
     fn extend_either(&mut self, before: Suspended, count: Count, at_ns: i64) -> Number {
         let (mut other, mut suspended) = (self.kind.clone(), before.kind.clone());
-        match (other.extend(count, at_ns), suspended.extend(count, at_ns)) {
-            (found, Some(continued)) if found.is_none_or(|found| continued.distance < found.distance) => {
+        let (found, continued) = (other.extend(count, at_ns), suspended.extend(count, at_ns));
+        // Both can continue after a duplicate, or a frame that overtook this one. If this is the next frame, and comes a slot
+        // later, the talker restarted with the newest number.
+        let is_nearer = |continued: Extended, found: Extended| {
+            let passed = at_ns.saturating_sub(before.since_ns) as f64;
+            let is_soon = suspended.interval_ns().is_none_or(|ns| passed < SOON * ns);
+            let is_before = found.seq < FIRST;
+            continued.distance < found.distance || (is_soon || is_before) && continued.distance == found.distance
+        };
+        match (found, continued) {
+            (found, Some(continued)) if found.is_none_or(|found| is_nearer(continued, found)) => {
                 (self.kind, self.run, self.suspended) = (suspended, before.run, None);
                 Number::Whole { run: self.run, seq: continued.seq }
             }
             (Some(found), _) => {
+                let (frames, ahead) = (before.frames + 1, before.kind.ahead_of_expected(count));
                 self.kind = other;
-                let frames = before.frames + 1;
                 self.suspended = (frames < RESTARTED).then_some(Suspended { frames, ..before });
-                Number::Whole { run: self.run, seq: found.seq }
+                self.of_other(found.seq, ahead)
             }
             (None, _) => self.begin_run(before, count, at_ns),
         }
@@ -203,6 +230,26 @@ impl Kind {
         }
     }
 
+    /// The mean time between two frames, ns; `None` for states.
+    fn interval_ns(&self) -> Option<f64> {
+        match self {
+            Self::Numbers(numbers) => Some(numbers.interval_ns),
+            Self::Parts(parts) => Some(parts.interval_ns()),
+            Self::States(_) => None,
+        }
+    }
+
+    /// The distance of a frame from the expected one, if it overtook a few frames, or came late or again; `None` if it is no
+    /// such frame.
+    fn ahead_of_expected(&self, count: Count) -> Option<i16> {
+        let ahead = match self {
+            Self::Numbers(numbers) => numbers.ahead_of_expected(count)?,
+            Self::Parts(parts) => parts.ahead_of_expected(count)?,
+            Self::States(_) => return None,
+        };
+        i16::try_from(ahead).ok()
+    }
+
     /// Begins a run with this frame; its number.
     fn begin(&mut self, count: Count, at_ns: i64) -> u64 {
         match self {
@@ -239,6 +286,8 @@ pub(crate) struct Numbers {
     /// True if frames are sent one by one, so that the time shows how many passed.
     is_even: bool,
     newest: Option<Newest>,
+    /// The time of the last frame that was a little behind the newest one, ns.
+    behind_ns: i64,
     pace: Pace,
     /// The frames from each frame to the next one.
     stride: InARow,
@@ -327,20 +376,25 @@ impl InARow {
 
 /// The mean interval of the last frames, which is another one than before if the talker changed its period.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Pace {
+pub(crate) struct Pace {
     /// The first one of the present frames.
     seq: u64,
     at_ns: i64,
     /// The interval of the frames before them, ns.
-    interval_ns: Option<f64>,
+    pub(crate) interval_ns: Option<f64>,
 }
 
 impl Pace {
     /// Frames that show the interval.
     const FRAMES: u64 = 8;
 
+    /// Begins with this frame.
+    pub(crate) fn begin(seq: u64, at_ns: i64) -> Self {
+        Self { seq, at_ns, interval_ns: None }
+    }
+
     #[inline]
-    fn add(&mut self, seq: u64, at_ns: i64) {
+    pub(crate) fn add(&mut self, seq: u64, at_ns: i64) {
         let frames = seq.saturating_sub(self.seq);
         if frames >= Self::FRAMES {
             let interval_ns = at_ns.saturating_sub(self.at_ns) as f64 / frames as f64;
@@ -402,6 +456,7 @@ impl Numbers {
         let resolution_ns = steps.iter().fold(0, |found, (_, ns)| gcd(found, ns.unsigned_abs()));
         // EtherCAT masters use a part of 8 bits. With wider numbers, two restarts after equal times would look like this.
         let used = (range == Range::Bits(8)).then(|| used_values(&frames, step)).flatten();
+        let used = used.filter(|values| Some(*values) != in_field);
         let of_second = || {
             let samples_a_second = step as f64 * 1e9 / interval_ns;
             let is_rate = |rate: &u64| (*rate as f64 / samples_a_second - 1.0).abs() <= EXACT;
@@ -423,12 +478,19 @@ impl Numbers {
             burst_begins: None,
             is_even: is_even(&intervals_ns, interval_ns),
             newest: None,
+            behind_ns: i64::MIN,
             pace: Pace::default(),
             stride: InARow::default(),
             part: InARow::default(),
             other_step: None,
             lost_unknown: false,
         })
+    }
+
+    /// The counter of frames with one part each, if the talker uses a part of 8 bits one by one: they start again after few frames.
+    fn as_parts(&self) -> Option<Parts> {
+        let values = self.values.filter(|&values| values < 256 && self.step == 1)?;
+        Some(Parts::of_frames(u16::try_from(values).ok()?, self.interval_ns, self.is_even))
     }
 
     /// The number of a frame; `None` if it fits neither the newest one nor the time.
@@ -485,7 +547,7 @@ impl Numbers {
         let base_ns = self.phase_ns(FIRST, at_ns);
         self.newest = Some(Newest { value: count.value.into(), seq: FIRST, at_ns, media: count.media, base_ns });
         self.burst_begins = None;
-        self.pace = Pace { seq: FIRST, at_ns, interval_ns: None };
+        self.pace = Pace::begin(FIRST, at_ns);
         FIRST
     }
 
@@ -579,10 +641,11 @@ impl Numbers {
             (Some(0), _) => Some(0),
             (Some(ahead), _) if self.jumps(newest, ahead, at_ns) => None,
             // The frame can be late, too.
-            (Some(ahead), _)
-                if self.off_time(newest, ahead, at_ns).any(|slots| slots >= -self.tolerance(ahead))
-                    || self.is_time_by_pace(newest, ahead, at_ns, self.tolerance(ahead)) =>
-            {
+            (Some(ahead), _) if self.have_passed(newest, ahead, at_ns) => {
+                if self.may_begin(newest, ahead, value, around, at_ns) {
+                    self.lost_unknown |= ahead <= continues_max(around);
+                    return None;
+                }
                 match self.is_doubtful(newest, ahead, around, at_ns) {
                     false => Some(ahead.cast_signed()),
                     // The time of the media is that of another run, too.
@@ -591,7 +654,11 @@ impl Numbers {
                 }
             }
             // A frame can be late, but not by so long.
-            (_, Some(behind)) if self.slots_between(newest.at_ns, at_ns) <= PAUSE => Some(-behind.cast_signed()),
+            (_, Some(behind)) if self.slots_between(newest.at_ns.max(self.behind_ns), at_ns) <= PAUSE => {
+                // A talker that restarted a little behind sends them one after the other.
+                self.behind_ns = at_ns;
+                Some(-behind.cast_signed())
+            }
             // This part of the file is not in the order of its times.
             _ if let Some(behind) = self.of_earlier_time(newest, backward, around, at_ns) => Some(-behind),
             (Some(ahead), _) if self.is_lost_at_set(newest, ahead, around, at_ns) => Some(ahead.cast_signed()),
@@ -599,15 +666,40 @@ impl Numbers {
         }
     }
 
+    /// As [`Kind::ahead_of_expected`].
+    fn ahead_of_expected(&self, count: Count) -> Option<i64> {
+        let (newest, value) = (self.newest?, u64::from(count.value));
+        let values = self.values.filter(|&values| value.max(newest.value) < values)?;
+        let forward = (value + values - newest.value) % values;
+        let ahead = self.frames_in(forward).filter(|ahead| (1..=OVERTAKES).contains(ahead));
+        let behind = self.frames_in(values - forward).filter(|&behind| behind <= BEHIND_MAX);
+        ahead.map(|ahead| ahead.cast_signed() - 1).or_else(|| behind.map(|behind| -behind.cast_signed() - 1))
+    }
+
     /// True if samples were skipped by number, but no time passed for them: a merging unit set its counter at the pulse of a
     /// second. A frame is not captured before its slot.
     fn jumps(&self, newest: Newest, ahead: u64, at_ns: i64) -> bool {
-        /// A frame is earlier than its slot by so many slots.
-        const EARLY: f64 = 0.5;
         let counts_samples = self.in_field.is_none() && self.values.is_some() && self.is_even;
         let is_later = (2..=CONTINUES_MAX).contains(&ahead) && at_ns >= newest.at_ns;
         let is_later = is_later && !self.is_time_by_pace(newest, ahead, at_ns, EARLY);
         counts_samples && is_later && self.slots_since(newest, at_ns) < ahead as f64 - EARLY - self.coarse
+    }
+
+    /// True if the slots of so many frames have passed since the newest one.
+    fn have_passed(&self, newest: Newest, ahead: u64, at_ns: i64) -> bool {
+        let early = if self.is_even { EARLY + self.coarse } else { self.tolerance(ahead) };
+        let by_pace = || {
+            let pace_ns = self.pace.interval_ns.filter(|&ns| ns > 0.0);
+            pace_ns.is_some_and(|ns| at_ns.saturating_sub(newest.at_ns) as f64 / ns - ahead as f64 >= -early)
+        };
+        self.off_time(newest, ahead, at_ns).any(|slots| slots >= -early) || by_pace()
+    }
+
+    /// True if a frame with number 0 is ahead, but more time has passed: a talker that restarts begins with 0, too.
+    fn may_begin(&self, newest: Newest, ahead: u64, value: u64, around: Around, at_ns: i64) -> bool {
+        let is_later = |slots: f64| slots > LATE.max(self.interval_error * ahead as f64) + self.coarse;
+        let begins = value == 0 && ahead > 1 && self.is_even && around.media.is_none();
+        begins && self.off_time(newest, ahead, at_ns).all(is_later) && !self.is_time_by_pace(newest, ahead, at_ns, LATE)
     }
 
     /// True if the time for so many frames passed before this one, except for so many, by the interval of the last frames.

@@ -28,7 +28,7 @@ pub(crate) const RESTARTED: usize = LOOKAHEAD;
 /// The number of the last of these frames is at most this far ahead of the first one.
 const FOLLOWING_MAX: i64 = 32;
 /// An 8-bit number up to this far ahead may belong to a frame that overtook others.
-const OVERTAKES: u64 = 32;
+pub(crate) const OVERTAKES: u64 = 32;
 /// A frame that overtakes so many others does not come again within the frames that decide.
 const FEW_OVERTAKEN: u64 = LOOKAHEAD as u64 / 2;
 /// Frames overtake each other if more than one of so many is behind the one before it.
@@ -66,6 +66,8 @@ pub(crate) enum Number {
     Eight(u8),
     /// The number of our own talker, with its run; or that of a protocol, extended by its [`Counter`](crate::counter).
     Whole { run: u32, seq: u64 },
+    /// The same for a frame of another run; if the present run continues, `ahead` of its expected frame.
+    Either { run: u32, seq: u64, ahead: i16 },
     /// The frame has no number, but others of its stream do, such as RTCP between RTP: it has no slot.
     Aside,
 }
@@ -133,6 +135,8 @@ pub(crate) struct OfRun {
     pub(crate) frame: u64,
     pub(crate) at_ns: i64,
     pub(crate) seq: u64,
+    /// Its number in the present run, if that continues.
+    pub(crate) before: Option<u64>,
 }
 
 /// Frames without numbers after slots without a frame, until the following frames show whether they are late.
@@ -245,7 +249,7 @@ impl Sequence {
             Number::Whole { run, seq } => {
                 self.begun && seq == self.next && self.run == Some(run) && self.held_run.is_empty()
             }
-            Number::Aside | Number::None => false,
+            Number::Either { .. } | Number::Aside | Number::None => false,
         };
         is_expected.then(|| self.append(frame, at_ns))
     }
@@ -256,17 +260,23 @@ impl Sequence {
             Number::Eight(low) => self.add_eight(Held { frame, at_ns, low }, place),
             Number::Whole { run, seq } => {
                 if self.run.is_some_and(|last| last != run) {
-                    return self.hold_run(run, OfRun { frame, at_ns, seq }, place);
+                    return self.hold_run(run, OfRun { frame, at_ns, seq, before: None }, place);
                 }
-                self.drop_run();
+                if !self.held_run.is_empty() {
+                    self.drop_run(place);
+                }
                 self.run = Some(run);
                 if seq == self.next && self.begun {
                     place(self.append(frame, at_ns));
                 } else if self.was_seen(seq) {
-                    self.add_again(OfRun { frame, at_ns, seq }, place);
+                    self.add_again(OfRun { frame, at_ns, seq, before: None }, place);
                 } else {
                     self.assign(frame, at_ns, seq, false, place);
                 }
+            }
+            Number::Either { run, seq, ahead } => {
+                let before = self.next.checked_add_signed(ahead.into());
+                self.hold_run(run, OfRun { frame, at_ns, seq, before }, place);
             }
             Number::Aside => self.aside += 1,
             Number::None => self.add_unnumbered(frame, at_ns, place),
@@ -277,7 +287,7 @@ impl Sequence {
     #[cold]
     fn hold_run(&mut self, run: u32, one: OfRun, place: &mut impl FnMut(Placed)) {
         if self.other_run != run {
-            self.drop_run();
+            self.drop_run(place);
             self.other_run = run;
         }
         self.held_run.push(one);
@@ -286,11 +296,16 @@ impl Sequence {
         }
     }
 
-    /// Counts the held frames of another run as too late, because the run before continues.
-    #[inline]
-    fn drop_run(&mut self) {
-        self.too_late += self.held_run.len() as u64;
-        self.held_run.clear();
+    /// Gives the held frames of another run their numbers in the run before, because that continues. Without one, they are too
+    /// late.
+    #[cold]
+    fn drop_run(&mut self, place: &mut impl FnMut(Placed)) {
+        for OfRun { frame, at_ns, before, .. } in std::mem::take(&mut self.held_run) {
+            match before {
+                Some(number) => self.assign(frame, at_ns, number, false, place),
+                None => self.too_late += 1,
+            }
+        }
     }
 
     /// Begins the run of the held frames.
@@ -305,7 +320,7 @@ impl Sequence {
         let Some(first) = frames.first() else { return };
         self.flush_frames(place);
         self.restart(first.seq);
-        for (n, &OfRun { frame, at_ns, seq }) in frames.iter().enumerate() {
+        for (n, &OfRun { frame, at_ns, seq, .. }) in frames.iter().enumerate() {
             self.assign(frame, at_ns, seq, n == 0, place);
         }
     }
@@ -540,7 +555,12 @@ impl Sequence {
             all.for_each(|one| self.assign(one.frame, one.at_ns, self.behind(self.ahead(one)), false, place));
             return;
         }
-        let number = if let Some(LostAtSet::Ahead(lost)) = at_set {
+        // A talker that restarts after any time begins with 0, too, which can be a little ahead.
+        let begins = first.low == 0 && ahead > 0 && by_time.is_none() && !self.may_be_set_back(first);
+        let begins = begins && lost <= room && !overtaken && !is_disordered && (is_close || at_set.is_some());
+        let number = if begins {
+            None
+        } else if let Some(LostAtSet::Ahead(lost)) = at_set {
             if self.may_be_set_back(first) {
                 self.schedule.restart();
             }
@@ -562,10 +582,10 @@ impl Sequence {
             Some(number) => self.assign(first.frame, first.at_ns, number, false, place),
             None if rest.is_empty() => self.too_late += 1,
             None => {
-                self.lost_unknown |= at_set.is_some() || self.may_be_set(first, &rest);
+                self.lost_unknown |= begins || at_set.is_some() || self.may_be_set(first, &rest);
                 self.flush_seen();
                 self.restart(FIRST | u64::from(first.low));
-                let is_set = at_set.is_some();
+                let is_set = at_set.is_some() && !begins;
                 if is_set {
                     self.schedule.restart();
                 }
@@ -622,7 +642,10 @@ impl Sequence {
             if self.is_of_earlier_time(first) { LostAtSet::Unknown } else { few(WINDOW / 2) }
         } else if room > SILENCE_MAX && (ahead <= OVERTAKES || first.low >= BEGINS_BELOW) {
             if self.counts_slots(room) { few(OVERTAKES + 1) } else { LostAtSet::Unknown }
-        } else if ahead > 0 && (ahead.cast_signed() - room).unsigned_abs() <= ahead / 4 {
+        } else if ahead > 0
+            && (ahead.cast_signed() - room).unsigned_abs() <= ahead / 4
+            && (first.low >= BEGINS_BELOW || self.have_passed(ahead, room as f64))
+        {
             LostAtSet::Ahead(ahead)
         } else {
             return None;
@@ -705,7 +728,15 @@ impl Sequence {
         let (ahead, enough) = (self.ahead(first) as f64, intervals.len() >= LOOKAHEAD / 2);
         let pace_ns = quantile(&mut intervals, 0.5).filter(|&ns| ns > 0.0 && enough);
         let passed = |ns| self.schedule.slots_after_newest_of(self.index(self.next), first.at_ns, ns);
-        pace_ns.is_some_and(|ns| (passed(ns) - ahead).abs() <= PACE_APART + PACE_ERROR * ahead)
+        pace_ns.is_some_and(|ns| {
+            let passed = passed(ns);
+            (passed - ahead).abs() <= PACE_APART + PACE_ERROR * ahead && self.have_passed(self.ahead(first), passed)
+        })
+    }
+
+    /// True if the slots of so many lost frames have passed, if a frame came so many slots late.
+    fn have_passed(&self, lost: u64, slots: f64) -> bool {
+        lost as f64 <= slots + PACE_APART + self.schedule.uneven as f64
     }
 
     /// False if the numbers started again since the newest frame, but less time has passed than that of all numbers. A pause
@@ -898,11 +929,12 @@ impl Sequence {
 
     /// Finalizes the remaining frames at the end of the stream.
     pub(crate) fn flush(&mut self, place: &mut impl FnMut(Placed)) {
-        // A single frame of another run does not show a restart.
-        if self.held_run.len() > 1 {
+        // A single frame of another run does not show a restart, and neither do frames with earlier numbers of this run.
+        let is_new = |one: &OfRun| one.before.is_none_or(|before| before >= self.next);
+        if self.held_run.len() > 1 && self.held_run.iter().any(is_new) {
             self.begin_run(place);
         }
-        self.drop_run();
+        self.drop_run(place);
         self.flush_frames(place);
     }
 

@@ -257,16 +257,19 @@ fn ethercat(from: &[u8]) -> (Protocol, Option<Count>) {
     let Some([_, _, _, index]) = bytes(from, 0).filter(|[_, high, _, _]| high >> 4 == 1) else {
         return (Protocol::Unknown, None);
     };
-    let (mut is_processed, mut parts, mut is_whole) = (false, 0u8, false);
+    let (mut is_processed, mut parts, mut same, mut is_whole) = (false, 0u8, 0u8, false);
     for Datagram { index: next, counter, is_last } in datagrams(from) {
         is_processed |= counter.is_some_and(|counter| counter != 0);
         // Masters number each datagram, or each frame.
         parts += u8::from(parts < u8::MAX && next == index.wrapping_add(parts));
+        same += u8::from(same < u8::MAX && next == index);
         is_whole = is_last;
     }
     // If datagrams are cut off, the number of the next frame is not known.
-    let count =
-        NonZeroU8::new(parts).filter(|_| is_whole).map(|parts| Count { parts: Some(parts), ..Count::bits(index, 8) });
+    let count = NonZeroU8::new(parts).filter(|_| is_whole).map(|parts| {
+        // Several datagrams with one index have that of the frame.
+        Count { parts: Some(parts).filter(|_| same == 1), ..Count::bits(index, 8) }
+    });
     (Protocol::EtherCat { is_processed }, count)
 }
 
@@ -537,6 +540,12 @@ mod tests {
         for (first, second) in [(1, 0), (0, 3), (1, 3)] {
             assert_eq!(with_counters(first, second), Protocol::EtherCat { is_processed: true });
         }
+        let parts = |second: u8| {
+            let datagrams = [0x0c, 0x42, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0x0b, second, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            let count = of_ethertype(ETHERCAT, &[&[0x18, 0x10][..], &datagrams].concat(), true).1;
+            count.and_then(|count| count.parts).map(NonZeroU8::get)
+        };
+        assert_eq!([parts(0x43), parts(0x42)], [Some(2), None], "an index for each datagram, or for the frame");
         assert_eq!(of_ethertype(ETHERCAT, &[0x0d, 0x40, 0, 0], true).0, Protocol::Unknown, "network variables");
     }
 
