@@ -199,6 +199,7 @@ impl Key {
             vlan: self.vlan,
             outer_vlan: self.outer_vlan,
             interface: self.interface,
+            kernel_interface: self.way.map(|way| way.interface).filter(|&index| index > 0),
             ..CapturedStream::default()
         }
     }

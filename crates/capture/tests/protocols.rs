@@ -377,6 +377,14 @@ fn two_tags_and_cooked_captures_show_the_same_stream() {
         assert_eq!((capture.lost.unwrap(), capture.frames, capture.stream.protocol.as_str()), (1, 2999, "RTP"));
         assert_eq!((capture.stream.source.as_str(), capture.stream.destination.as_str()), ("02:00:00:00:00:09", ""));
     }
+    let on_two = |n: u64| {
+        let on = |index: u8| [&cooked2(n)[..7], &[index], &cooked2(n)[8..]].concat();
+        [2, 3].map(|index| seen(n, on(index)))
+    };
+    let capture = analysed(276, &(0..500).flat_map(on_two).collect::<Vec<_>>(), &OPTIONS).capture;
+    let names: Vec<String> = capture.streams.iter().map(|stream| capture.name_of(stream)).collect();
+    assert_eq!(capture.streams.iter().map(|stream| stream.kernel_interface).collect::<Vec<_>>(), [Some(2), Some(3)]);
+    assert!(names[0].ends_with("interface 0, index 2 in the kernel") && names[0] != names[1], "{names:?}");
 }
 
 /// The protocol of the second stream, and the frames of both with their number.

@@ -229,7 +229,7 @@ impl Capture {
             (!by_protocol && same.iter().any(|other| other.source != stream.source), format!("from {}", stream.source)),
             (same.iter().any(|other| other.destination != stream.destination), format!("to {}", stream.destination)),
             (same.iter().any(|other| other.vlan != stream.vlan), vlan),
-            (same.iter().any(|other| other.interface != stream.interface), format!("interface {}", stream.interface)),
+            (same.iter().any(|other| other.interface() != stream.interface()), stream.interface()),
         ];
         let differences: Vec<_> =
             differences.into_iter().filter_map(|(differs, text)| differs.then_some(text)).collect();
@@ -283,6 +283,9 @@ pub struct CapturedStream {
     pub pcp: Option<u8>,
     /// Index of the interface in the file, from 0.
     pub interface: u32,
+    /// Index of the network interface in the kernel, which a Linux cooked capture of version 2 contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_interface: Option<u32>,
     /// Number of frames.
     pub frames: u64,
     /// Bytes of the frames without their check sequences.
@@ -297,6 +300,15 @@ pub struct CapturedStream {
     /// (IEC 62439-3). They are not among `frames`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copies: u64,
+}
+
+impl CapturedStream {
+    /// The interface in words: `interface 0`, or `interface 0, index 3 in the kernel`.
+    #[must_use]
+    pub fn interface(&self) -> String {
+        let index = self.kernel_interface.map_or_else(String::new, |index| format!(", index {index} in the kernel"));
+        format!("interface {}{index}", self.interface)
+    }
 }
 
 /// The fields that identify a stream in a capture.

@@ -104,7 +104,7 @@ fn place(stream: &CapturedStream) -> String {
     let way = |word: &str, address: &str| if address.is_empty() { String::new() } else { format!("{word} {address} ") };
     let (from, to) = (way("from", &stream.source), way("to", &stream.destination));
     let way = format!("{from}{to}");
-    format!("{}{vlan}{pcp}, interface {}", way.trim_end(), stream.interface)
+    format!("{}{vlan}{pcp}, {}", way.trim_end(), stream.interface())
 }
 
 fn period(capture: &Capture) -> String {
@@ -347,7 +347,12 @@ fn streams(page: &mut Page, capture: &Capture) {
             cell(if stream.protocol.is_empty() { "-" } else { &stream.protocol }),
             cell(if stream.destination.is_empty() { "-" } else { &stream.destination }),
             cell(stream.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string())),
-            cell(stream.interface.to_string()),
+            cell(
+                stream.kernel_interface.map_or_else(
+                    || stream.interface.to_string(),
+                    |index| format!("{}, index {index}", stream.interface),
+                ),
+            ),
             cell(grouped(stream.frames)),
             stream.lost.map_or_else(|| cell("-"), count_cell),
             cell(if stream.duration_ns > 0 { format!("{per_second:.1}") } else { "-".to_owned() }),
