@@ -6,7 +6,7 @@ use record::saturating::Saturating;
 
 use crate::convert::{nearest, signed};
 use crate::track::{STRETCHES, is_earlier};
-use crate::wander::{Wander, follow};
+use crate::wander::{RATE_MAX, Wander, follow};
 
 /// The quantile of the earliest frames at which the grid starts, because they also have jitter.
 const ORIGIN_QUANTILE: f64 = 0.1;
@@ -38,6 +38,9 @@ pub(crate) struct Grid {
     /// The spread of the earliest frames around the lines through their neighbours, which is large if the clocks wandered
     /// between them, ns.
     pub(crate) between_ns: f64,
+    /// How far the slots are from the earliest frames over several stretches, ns: a clock wandered, or the phase changed, in a way
+    /// that the slots do not follow. 0 if only single stretches are apart.
+    pub(crate) unfollowed_ns: f64,
     /// The usual time between frames over short times, if it is longer than the period because frames come in batches, ns.
     pub(crate) batches_ns: Option<f64>,
     /// Number of slots of the longest run.
@@ -55,16 +58,17 @@ impl Grid {
         let kept = &joined(fine, approximate_ns)[..];
         let typical_ns = neighbour_slope(approximate_ns, kept);
         let group_ns = typical_ns * offsets_ns.len().max(1) as f64;
+        let limits_ns = typical_ns * RUN_DISTANCE..=group_ns * RUN_DISTANCE_MAX;
         let batched = if offsets_ns.is_empty() { in_batches(kept, typical_ns) } else { None };
-        let runs = match batched {
+        let kept_runs = match batched {
             Some(_) => vec![kept.to_vec()],
-            None => runs(typical_ns, typical_ns * RUN_DISTANCE..=group_ns * RUN_DISTANCE_MAX, kept, step_ns),
+            None => runs(typical_ns, limits_ns.clone(), kept, step_ns),
         };
-        let slope = batched.or_else(|| median_slope(&runs));
+        let slope = batched.or_else(|| median_slope(&kept_runs));
         let fitted = slope.filter(|&slope| slope > 0.0 && kept.len() >= STRETCHES_TO_FIT);
         let period_ns = fitted.unwrap_or(approximate_ns);
         // Each run has its own phase, so the longest one shows the scatter.
-        let longest = runs.iter().max_by_key(|run| run.len()).map_or(&[][..], Vec::as_slice);
+        let longest = longest_of(&kept_runs);
         let mut rest: Vec<f64> = longest.iter().map(|&(slot, at_ns)| at_ns as f64 - slot as f64 * period_ns).collect();
         let (line_origin_ns, line_scatter_ns) = origin_and_scatter(&mut rest);
         let slots = longest.last().zip(longest.first()).map_or(0, |(last, first)| last.0.saturating_sub(first.0));
@@ -77,7 +81,19 @@ impl Grid {
             (origin_ns, scatter_ns) = origin_and_scatter(&mut followed.rest_ns);
             wander = followed.wander;
         }
-        let wander_ns = (longest.len() >= STRETCHES_FOR_WANDER || !wander.is_none()).then_some(scatter_ns);
+        let steady: Vec<(i64, i64)> = match wander.is_none() {
+            true => kept.to_vec(),
+            false => fine.iter().map(|&(slot, at_ns)| (slot, wander.steady_ns(at_ns))).collect(),
+        };
+        let unfollowed_ns = match batched {
+            Some(_) => 0.0,
+            None => {
+                let longest = runs(period_ns, limits_ns, &steady, step_ns);
+                unfollowed_ns(&off_slots(longest_of(&longest), period_ns)).max(moved_ns(&off_slots(&steady, period_ns)))
+            }
+        };
+        let wander_ns =
+            (longest.len() >= STRETCHES_FOR_WANDER || !wander.is_none()).then_some(scatter_ns.max(unfollowed_ns));
         let (_, between_ns) = origin_and_scatter(&mut fine.windows(3).filter_map(off_neighbours).collect::<Vec<_>>());
         let batches_ns = batched.map(|_| typical_ns);
         Self {
@@ -88,6 +104,7 @@ impl Grid {
             scatter_ns,
             wander_ns,
             between_ns,
+            unfollowed_ns,
             batches_ns,
             slots,
             slope_error,
@@ -148,6 +165,59 @@ fn origin_and_scatter(rest_ns: &mut [f64]) -> (f64, f64) {
     let [origin_ns, last_ns] =
         [ORIGIN_QUANTILE, 1.0 - ORIGIN_QUANTILE].map(|part| quantile(rest_ns, part).unwrap_or(0.0));
     (origin_ns, last_ns - origin_ns)
+}
+
+/// The run with the most earliest frames.
+fn longest_of(runs: &[Vec<(i64, i64)>]) -> &[(i64, i64)] {
+    runs.iter().max_by_key(|run| run.len()).map_or(&[], Vec::as_slice)
+}
+
+/// The times of these earliest frames, and how far they are behind their slots, ns.
+fn off_slots(earliest: &[(i64, i64)], period_ns: f64) -> Vec<(i64, f64)> {
+    earliest.iter().map(|&(slot, at_ns)| (at_ns, at_ns as f64 - slot as f64 * period_ns)).collect()
+}
+
+/// The spread of these earliest frames around the middle of their neighbours, ns.
+fn spread_alone_ns(off_slots: &[(i64, f64)]) -> f64 {
+    let mut alone: Vec<f64> = off_slots.windows(3).map(|some| some[1].1 - (some[0].1 + some[2].1) / 2.0).collect();
+    origin_and_scatter(&mut alone).1
+}
+
+/// How far the earliest frames of a run move from the slots over several of them, ns; 0 if they only scatter.
+fn unfollowed_ns(off_slots: &[(i64, f64)]) -> f64 {
+    /// So many are together at another level.
+    const TOGETHER: usize = 3;
+    /// They scatter if their levels are apart by at most so many times their spread around their neighbours.
+    const SCATTER: f64 = 3.0;
+    let level = |some: &[(i64, f64)]| quantile(&mut some.iter().map(|one| one.1).collect::<Vec<_>>(), 0.5);
+    let levels = || off_slots.windows(TOGETHER).filter_map(level);
+    let apart_ns = levels().fold(f64::MIN, f64::max) - levels().fold(f64::MAX, f64::min);
+    if apart_ns > SCATTER * spread_alone_ns(off_slots) { apart_ns } else { 0.0 }
+}
+
+/// The largest change over earliest frames that are later and later, or earlier and earlier, at the rate of a clock, ns. Such ones
+/// at the start or the end of a stream are no run.
+fn moved_ns(off_slots: &[(i64, f64)]) -> f64 {
+    /// At least so many changes follow each other, for so long.
+    const CHANGES: usize = 3;
+    const LEAST_NS: i64 = 300_000_000;
+    /// Each is larger than so many times the spread of single ones.
+    const SCATTER: f64 = 2.0;
+    let scatter_ns = SCATTER * spread_alone_ns(off_slots);
+    let change_ns = |pair: &[(i64, f64)]| pair[1].1 - pair[0].1;
+    let is_clock = |pair: &[(i64, f64)]| {
+        let change_ns = change_ns(pair).abs();
+        change_ns > scatter_ns && change_ns <= RATE_MAX * pair[1].0.saturating_sub(pair[0].0) as f64
+    };
+    let pairs: Vec<&[(i64, f64)]> = off_slots.windows(2).collect();
+    let continues = |a: &&[(i64, f64)], b: &&[(i64, f64)]| {
+        is_clock(a) && is_clock(b) && change_ns(a).signum() == change_ns(b).signum()
+    };
+    let moved = pairs.chunk_by(continues).filter(|some| some.len() >= CHANGES).filter_map(|some| {
+        let (first, last) = (some.first()?.first()?, some.last()?.last()?);
+        (last.0.saturating_sub(first.0) >= LEAST_NS).then(|| (last.1 - first.1).abs())
+    });
+    moved.fold(0.0, f64::max)
 }
 
 /// True if neighbouring stretches of one stream differ by more than half a period, as if slots between them were skipped.

@@ -130,6 +130,8 @@ pub(crate) struct Lateness {
     frames: Frames,
     /// The smallest change that is a step and not lateness, ns.
     step_ns: i64,
+    /// A run that begins so near the slots of the grid has these, ns.
+    same_ns: i64,
     half_period_ns: i64,
     /// These frames, with their lateness against the first run's grid.
     waiting: VecDeque<Late>,
@@ -377,6 +379,7 @@ impl Lateness {
             half_period_ns: nearest(grid.group_ns() / 2.0),
             frames,
             step_ns,
+            same_ns: if grid.unfollowed_ns > 0.0 { tolerance_ns / 2 } else { step_ns / 2 },
             waiting: VecDeque::with_capacity(frames.ahead + frames.step.max(TOGETHER) + 1),
             last_ns: [i64::MIN; AGREEING],
             in_slots: 0,
@@ -784,7 +787,7 @@ impl Lateness {
         let rest_ns = change_ns.saturating_sub(whole_ns).saturating_abs();
         let Some(base_ns) = self.base_ns else {
             // The first frame of a run, whose slots are those of the grid or its own.
-            self.base_ns = Some(if change_ns.saturating_abs() <= self.step_ns / 2 { 0 } else { change_ns });
+            self.base_ns = Some(if change_ns.saturating_abs() <= self.same_ns { 0 } else { change_ns });
             return;
         };
         let error_ns = self.step_ns.saturating_add(self.minima.of(self.frames_at(smallest_ns)));

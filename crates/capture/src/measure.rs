@@ -171,6 +171,9 @@ struct Steps {
     clock: u64,
     /// If the last change was drift: when it was seen last, and the lateness before it, ns.
     drift: Option<(i64, i64)>,
+    /// True if some change was drift, and if some was one of the phase.
+    has_drift: bool,
+    has_phase: bool,
     /// The changes of a clock's rate that are still to come, the next one last.
     turns: Vec<Turn>,
     /// When the next one comes, ns; the largest time if there is none.
@@ -292,6 +295,15 @@ impl Measure {
         lateness_unknown.is_none() && *may_wander_within && grid.between_ns > self.tolerance_ns as f64
     }
 
+    /// True if the clocks wandered, or the phase changed, by more than the tolerance in a way that the slots do not follow. If they
+    /// follow a wander, they follow it to half of the tolerance.
+    fn is_unfollowed(&self) -> bool {
+        let Reference { grid, resolution_ns, .. } = &self.reference;
+        let tolerance_ns = self.tolerance_ns as f64;
+        let most_ns = if grid.wander.is_none() { tolerance_ns } else { (tolerance_ns + *resolution_ns as f64) / 2.0 };
+        grid.unfollowed_ns > most_ns
+    }
+
     /// True if the frames come in groups, although the stated period, or what their numbers count, shows that a frame is due in
     /// each interval, or if the groups are not those of the talker.
     pub(crate) fn comes_in_batches(&self) -> bool {
@@ -316,6 +328,11 @@ impl Measure {
             )
         } else if self.reference.grid.frames() == 1 && self.comes_in_batches() {
             Some("frames that are due one by one come in groups: the stamps show only when each group came")
+        } else if self.is_unfollowed() && !self.on_grid.steps.only_drift() {
+            Some(
+                "the clock of the talker or of the capture changed its rate in a way that slots cannot follow, or the stream changed \
+                 its phase a little: shorter pieces show more, e.g. of 5 s (editcap -i 5)",
+            )
         } else {
             None
         };
@@ -494,7 +511,16 @@ impl Steps {
     fn new(turns: &[Turn]) -> Self {
         let turns: Vec<Turn> = turns.iter().rev().copied().collect();
         let next_turn_ns = turns.last().map_or(i64::MAX, |turn| turn.at_ns);
-        Self { kept: Vec::new(), total: 0, clock: 0, drift: None, turns, next_turn_ns }
+        Self {
+            kept: Vec::new(),
+            total: 0,
+            clock: 0,
+            drift: None,
+            has_drift: false,
+            has_phase: false,
+            turns,
+            next_turn_ns,
+        }
     }
 
     /// Adds the next change of a clock's rate, at its first frame.
@@ -508,6 +534,11 @@ impl Steps {
         }
     }
 
+    /// True if drift shows how far the stream moved from the slots, and no change of the phase hides a part of it.
+    fn only_drift(&self) -> bool {
+        self.has_drift && !self.has_phase
+    }
+
     /// The kept changes in the order of their frames: other changes are found later than those of a rate.
     fn in_order(mut self) -> Vec<CapturedStep> {
         self.kept.sort_by_key(|step| step.frame);
@@ -516,6 +547,8 @@ impl Steps {
 
     fn add(&mut self, Step { frame, at_ns, ns, level_ns, kind }: Step) {
         let is_drift = kind == StepKind::Drift;
+        self.has_drift |= is_drift;
+        self.has_phase |= kind == StepKind::Phase;
         let continued =
             self.drift.take().filter(|&(last_ns, _)| is_drift && at_ns.saturating_sub(last_ns) <= DRIFT_PAUSE_NS);
         let from_ns = continued.map_or(level_ns.saturating_sub(ns), |(_, from_ns)| from_ns);
