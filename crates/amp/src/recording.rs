@@ -334,6 +334,14 @@ mod tests {
             let text = refused(bytes);
             assert!(text.contains(" file is damaged or ") && text.contains("export it again"), "{text}");
         }
+        // A stream of an encoder that knew neither the number of samples nor their sum.
+        let mut unknown = FLAC.to_vec();
+        unknown[21] &= 0xf0;
+        unknown[22..42].fill(0);
+        assert!(Recording::read_all(&unknown, usize::MAX).unwrap().1 == expected());
+        unknown[FLAC.len() / 2] ^= 0x10;
+        let text = refused(&unknown);
+        assert!(text.contains("samples are missing after the first"), "{text}");
         // A wrong sum of all samples.
         let mut damaged = FLAC.to_vec();
         damaged[30] ^= 1;

@@ -37,7 +37,8 @@ impl Snapshot {
         let host = machine.hostname.iter().map(|host| (host.to_ascii_lowercase(), "host"));
         let names = host.chain(names.iter().map(|name| (name.to_ascii_lowercase(), "user"))).collect();
         let paths = seen.files.keys().chain(seen.folders.keys()).chain(&seen.existing);
-        let kept = paths.flat_map(|path| words_of_kernel(path)).collect();
+        let words = KERNEL_WORDS.split_whitespace().map(str::to_owned);
+        let kept = paths.flat_map(|path| words_of_kernel(path)).chain(words).collect();
         let anonymizer = Anonymizer { names, kept, ids: RefCell::default() };
         // Names of threads are cut, so the whole names must be known first.
         seen.folders.iter().for_each(|(folder, names)| {
@@ -196,6 +197,20 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
     Some(anonymizer.lines(&text, !is_of_maker).into_bytes())
 }
 
+/// Words in the contents of files that the kernel chose and that checks read, in lower case: preemption, governors, drivers and
+/// preferences of processors, clock sources, settings of memory, flags of `isolcpus`, keys of `cpuinfo` and of the status of a
+/// process, states of partitions, and threads and daemons.
+const KERNEL_WORDS: &str = "none full lazy voluntary dynamic preempt realtime rcu \
+    performance powersave schedutil ondemand conservative userspace unknown \
+    intel amd acpi cppc cpufreq pstate epp scmi raspberrypi passive active guided \
+    default balance power normal hwp tsc hpet arch sys counter kvm clock hyperv clocksource page timer jiffies refined \
+    always madvise never advise inherit within size force deny defer auto performance powersupersave enabled disabled \
+    managed irq domain nohz housekeeping isolated root member invalid all nmi panic \
+    vulnerable mitigation affected processor model name vendor family stepping microcode mhz cache flags features hardware \
+    revision serial cpu cpus allowed list mems threads capinh capprm capeff capbnd capamb seccomp state pid ppid tgid uid gid \
+    kthreadd ksoftirqd migration rcuc rcuop rcuog kworker idle inject cpuhp watchdog irqbalance tuned jackd jackdbus pipewire \
+    wireplumber pulseaudio forceon forceoff notsupported notimplemented on off menu teo ladder haltpoll";
+
 /// The words in a path that the kernel or the distribution chose, in lower case. A host or user can have the same name.
 fn words_of_kernel(path: &str) -> Vec<String> {
     let parts: Vec<&str> = path.split('/').collect();
@@ -286,9 +301,17 @@ impl Anonymizer<'_> {
     }
 
     fn line(&self, line: &str, removes_names: bool) -> String {
-        // `Serial : 10000000abcdef` of a Raspberry Pi.
-        if let Some((key, _)) = line.split_once(':').filter(|(key, _)| key.to_ascii_lowercase().contains("serial")) {
+        // `Serial : 10000000abcdef` of a Raspberry Pi, and `Hardware serial number: ...`. Others have "serial" in a device's name.
+        let is_serial = |key: &str| {
+            let key = key.trim().to_ascii_lowercase();
+            ["serial", "serial number"].iter().any(|end| key.ends_with(end)) && !key.contains(['=', '/', '['])
+        };
+        if let Some((key, _)) = line.split_once(':').filter(|(key, _)| is_serial(key) && line.ends_with('\n')) {
             return format!("{key}: 0\n");
+        }
+        // A filter for one Raspberry Pi in config.txt.
+        if line.trim_start().starts_with("[0x") {
+            return "[0x0]\n".to_owned();
         }
         let names: &[(String, &str)] = if removes_names { &self.names } else { &[] };
         // Words between separators that occur in names of hosts and volume groups.
@@ -442,6 +465,24 @@ mod tests {
     }
 
     #[test]
+    fn values_of_the_kernel_stay_although_a_host_has_their_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let write = |path: &str, text: &str| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/sys/kernel/hostname", "lazy-amd-kestrel\n");
+        write("sys/kernel/debug/sched/preempt", "full (lazy)\n");
+        write("proc/swaps", "/kestrel-swap\n");
+        let copy = Snapshot::of(&root, &[]);
+        let of = |path: &str| String::from_utf8_lossy(copy.files.get(path).map_or(&[][..], Vec::as_slice)).into_owned();
+        assert_eq!(of("sys/kernel/debug/sched/preempt"), "full (lazy)\n", "{copy:?}");
+        assert!(!format!("{copy:?}").contains("kestrel"), "{copy:?}");
+    }
+
+    #[test]
     fn nothing_that_identifies_remains() {
         let cmdline: &[u8] =
             b"root=UUID=5b8a5f0e-95d7-4a5f-a3f5-0f6d1d0b2b11 rd.luks.uuid=luks-5b8a5f0e isolcpus=2-3 quiet \
@@ -453,6 +494,12 @@ mod tests {
              BOOTIF=removed ip=removed removed systemd.machine_id=removed hostname=removed x=removed"
         );
         assert_eq!(clean("proc/cpuinfo", b"Serial\t\t: 10000000abcdef12\nModel: Pi\n"), "Serial\t\t: 0\nModel: Pi\n");
+        assert_eq!(
+            clean("proc/cmdline", b"bcm2708.serial=0xabcdef12 isolcpus=domain,0-3:1/2 nohz_full=2"),
+            "bcm2708.serial=removed isolcpus=domain,0-3:1/2 nohz_full=2"
+        );
+        assert_eq!(clean("sys/class/leds/serial:green:tx/trigger", b"[none] timer\n"), "[none] timer\n");
+        assert_eq!(clean("boot/config.txt", b"[0x10000000abcdef12]\narm_freq=900\n"), "[0x0]\narm_freq=900\n");
         assert_eq!(clean("proc/sys/kernel/hostname", b"STUDIO\n"), "host\n");
         assert_eq!(clean("proc/sys/kernel/hostname", b"vm\n"), "host\n");
         let version = b"Linux version 6.1.0 (alice@studio.lab.example.org) (gcc) #1 SMP PREEMPT_RT";

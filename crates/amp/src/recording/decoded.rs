@@ -185,6 +185,10 @@ impl Decode for Decoded<'_> {
                 Err(error) => return Err(undecodable(self.format, &error)),
             };
             let Some(packet) = packet else { return self.finish() };
+            // The reader skips damaged frames, and the numbers of the next ones show that.
+            if self.format == FileFormat::Flac && packet.pts.get() != i64::try_from(self.present).unwrap_or(i64::MAX) {
+                return Err(undecodable(self.format, &format!("samples are missing after the first {}", self.present)));
+            }
             let block = self.decoder.decode(&packet).map_err(|error| undecodable(self.format, &error))?;
             if block.num_planes() != channels.len() {
                 return Err(undecodable(self.format, &"the number of channels changes"));

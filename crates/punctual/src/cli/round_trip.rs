@@ -343,7 +343,10 @@ fn us(text: &str) -> Result<u32, String> {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let literal = text.parse::<Address>().ok().filter(Address::is_literal);
-    let resolved = literal.and_then(|address| address.resolve().ok());
-    resolved.ok_or_else(|| "must be an address of this machine, e.g. 192.0.2.1:7125".to_owned())
+    // An address without a port, or with the name of its zone. Port 0 selects a free one, and no peer has it.
+    let literal = || text.parse::<Address>().ok().filter(Address::is_literal)?.resolve().ok();
+    text.parse()
+        .ok()
+        .or_else(literal)
+        .ok_or_else(|| "must be an address of this machine, e.g. 192.0.2.1:7125".to_owned())
 }
