@@ -302,13 +302,26 @@ impl Search {
                 return Err(ProveError::Conflict(both));
             }
         }
+        self.check_budget(blocks, self.candidates.len())
+    }
+
+    /// An error if so many blocks are too few for so many candidates.
+    fn check_budget(&self, blocks: u32, candidates: usize) -> Result<(), ProveError> {
         // With the control.
-        let least = prove::least_blocks(self.candidates.len() + 1);
+        let least = prove::least_blocks(candidates + 1);
         if blocks < least {
             let needs_ns = u64::from(least) * self.block_ns();
-            return Err(ProveError::TooShort { blocks, candidates: self.candidates.len(), needs_ns });
+            return Err(ProveError::TooShort { blocks, candidates, needs_ns });
         }
         Ok(())
+    }
+
+    /// Checks the budget before it is known which candidates are possible.
+    ///
+    /// # Errors
+    /// It is too small for a single one.
+    pub fn check_for_one(&self) -> Result<(), ProveError> {
+        self.check_budget(self.blocks(), 1)
     }
 }
 

@@ -254,9 +254,12 @@ fn arguments(text: &str) -> String {
             let folder = if value.starts_with(PROXMOX) { PROXMOX } else { "" };
             format!("{key}={folder}\\{}", boot_arguments::REMOVED)
         }
-        Some((key, _)) => format!("{key}={}", boot_arguments::REMOVED),
+        // Other texts, such as an address with a password, can have an equals sign, too.
+        Some((key, _)) if key.chars().all(|c| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c)) => {
+            format!("{key}={}", boot_arguments::REMOVED)
+        }
         None if ARGUMENTS.contains(&word) => word.to_owned(),
-        None => boot_arguments::REMOVED.to_owned(),
+        Some(_) | None => boot_arguments::REMOVED.to_owned(),
     };
     let mut words: Vec<String> = boot_arguments::words(text).into_iter().map(word).collect();
     words.dedup();
@@ -492,6 +495,10 @@ mod tests {
             clean("proc/cmdline", cmdline),
             "root=removed rd.luks.uuid=removed isolcpus=2-3 quiet smsc95xx.macaddr=removed androidboot.serialno=removed \
              BOOTIF=removed ip=removed removed systemd.machine_id=removed hostname=removed x=removed"
+        );
+        assert_eq!(
+            clean("proc/cmdline", b"quiet http://bob:hunter2@10.0.0.1/?x=1 \"my secret two=x\""),
+            "quiet removed"
         );
         assert_eq!(clean("proc/cpuinfo", b"Serial\t\t: 10000000abcdef12\nModel: Pi\n"), "Serial\t\t: 0\nModel: Pi\n");
         assert_eq!(

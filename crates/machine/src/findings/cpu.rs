@@ -93,6 +93,10 @@ fn governor(context: &CheckContext) -> Finding {
     if let Some(finding) = context.unread_isolation(ID) {
         return finding;
     }
+    // What is known of one CPU counts, also if another one cannot be read.
+    if let Some(finding) = slow_governor(context, ID).or_else(|| scaling_governor(context, ID)) {
+        return finding;
+    }
     let judged = context.realtime_cpus();
     let unread = judged.iter().find(|&cpu| context.root.word(&file(cpu, "governor")).is_err());
     if let (Some(_), Some(cpu)) = (&context.machine.governor, unread) {
@@ -122,43 +126,46 @@ fn governor(context: &CheckContext) -> Finding {
         let title = format!("the frequency that a program has set for CPU {cpu} is not readable (governor userspace)");
         return unknown(ID, title, format!("{}, {}", read("governor"), read("setspeed")));
     }
-    if let Some(finding) = slow_governor(context, ID) {
-        return finding;
-    }
     let may_scale = |cpu: &u32| context.root.word(&file(*cpu, "governor")).is_ok_and(|name| name != "performance");
-    let scaled: Vec<(u32, Option<bool>)> =
-        judged.iter().filter(may_scale).map(|cpu| (cpu, cpus::has_fixed_frequency(context.root, cpu))).collect();
-    let Some(first) = scaled.iter().find(|(_, is_fixed)| *is_fixed == Some(false)).map(|(cpu, _)| *cpu) else {
-        if let Some((cpu, _)) = scaled.iter().find(|(_, is_fixed)| is_fixed.is_none()) {
-            let read = |name| context.evidence(&file(*cpu, name));
-            let title = format!("frequency limits of CPU {cpu} not readable (governor {governor})");
-            return unknown(ID, title, format!("{}, {}", read("min_freq"), read("max_freq")));
-        }
-        let governors: BTreeSet<String> =
-            scaled.iter().filter_map(|(cpu, _)| context.root.word(&file(*cpu, "governor")).ok()).collect();
-        let governors = governors.into_iter().collect::<Vec<_>>().join(", ");
-        let of_cpus = context.on_realtime_cpus();
-        let Some(cpu) = scaled.first().map(|(cpu, _)| *cpu) else {
-            let read = context.evidence(&file(judged.first().unwrap_or(0), "governor"));
-            return ok(ID, format!("frequency governor performance{of_cpus}"), read);
-        };
-        let read = |path: &str| context.evidence(path);
-        let evidence = match cpus::constant_file(context.root, cpu) {
-            Some(path) => format!("{}, {}", read(&file(cpu, "governor")), read(&path)),
-            None => format!("{}, {}", read(&file(cpu, "min_freq")), read(&file(cpu, "max_freq"))),
-        };
-        return ok(ID, format!("frequency fixed{of_cpus} (governor {governors})"), evidence);
+    let scaled: Vec<u32> = judged.iter().filter(may_scale).collect();
+    if let Some(cpu) = scaled.iter().find(|cpu| cpus::has_fixed_frequency(context.root, **cpu).is_none()) {
+        let read = |name| context.evidence(&file(*cpu, name));
+        let title = format!("frequency limits of CPU {cpu} not readable (governor {governor})");
+        return unknown(ID, title, format!("{}, {}", read("min_freq"), read("max_freq")));
+    }
+    let governors: BTreeSet<String> =
+        scaled.iter().filter_map(|cpu| context.root.word(&file(*cpu, "governor")).ok()).collect();
+    let governors = governors.into_iter().collect::<Vec<_>>().join(", ");
+    let of_cpus = context.on_realtime_cpus();
+    let Some(&cpu) = scaled.first() else {
+        let read = context.evidence(&file(judged.first().unwrap_or(0), "governor"));
+        return ok(ID, format!("frequency governor performance{of_cpus}"), read);
     };
-    warn(
-        ID,
-        format!("frequency changes with the load (governor {governor})"),
-        context.evidence(&file(first, "governor")),
-    )
-    .because(
+    let read = |path: &str| context.evidence(path);
+    let evidence = match cpus::constant_file(context.root, cpu) {
+        Some(path) => format!("{}, {}", read(&file(cpu, "governor")), read(&path)),
+        None => format!("{}, {}", read(&file(cpu, "min_freq")), read(&file(cpu, "max_freq"))),
+    };
+    ok(ID, format!("frequency fixed{of_cpus} (governor {governors})"), evidence)
+}
+
+/// The finding if the governor of a CPU changes its frequency. A frequency that a program sets is not known to change.
+fn scaling_governor(context: &CheckContext, id: &str) -> Option<Finding> {
+    let path = |cpu: u32| format!("{CPU}/cpu{cpu}/cpufreq/scaling_governor");
+    let is_scaling = |cpu: &u32| {
+        let governor = context.root.word(&path(*cpu));
+        governor.is_ok_and(|name| !["performance", "userspace"].contains(&name.as_str()))
+            && cpus::has_fixed_frequency(context.root, *cpu) == Some(false)
+    };
+    let first = context.realtime_cpus().iter().find(is_scaling)?;
+    let own = || context.root.word(&path(first)).unwrap_or_default();
+    let governor = context.machine.governor.clone().unwrap_or_else(own);
+    let title = format!("frequency changes with the load (governor {governor})");
+    let found = warn(id, title, context.evidence(&path(first))).because(
         "After a pause the CPU runs slowly for some time, and each change of the frequency stops it briefly.",
         highest_frequency(context),
-    )
-    .until_boot()
+    );
+    Some(found.until_boot())
 }
 
 /// The command that makes the CPUs that count run at their highest frequency.

@@ -69,12 +69,12 @@ fn thp(context: &CheckContext) -> Finding {
     const ID: &str = "memory.thp";
     const PATH: &str = THP;
     // Each size has a mode of its own since Linux 6.8.
-    let mut sizes = Vec::new();
+    let (mut sizes, mut unread) = (Vec::new(), None);
     for path in thp_sizes(context.root) {
         match context.root.parsed(&path, chosen) {
             Ok(mode) if mode == "always" => sizes.push(path),
             Ok(_) | Err(Unreadable::Absent) => {}
-            Err(why) => return unknown(ID, "huge pages not readable", without(&path, why)),
+            Err(why) => unread = Some(unknown(ID, "huge pages not readable", without(&path, why))),
         }
     }
     let is_for_all = context.root.read(PATH).is_some_and(|modes| modes.contains("[always]"));
@@ -102,6 +102,8 @@ fn thp(context: &CheckContext) -> Finding {
                 )
                 .until_boot()
         }
+        // A fault that is known counts, also if another size cannot be read.
+        Ok(_) if unread.is_some() => unread.unwrap_or_else(|| unknown(ID, "huge pages not readable", PATH)),
         Ok(modes) if modes.contains("[madvise]") => ok(ID, "huge pages only on request", evidence(PATH, &modes)),
         Ok(modes) if modes.contains("[never]") => ok(ID, "no transparent huge pages", evidence(PATH, &modes)),
         Ok(modes) => unknown(ID, "unknown mode of huge pages", evidence(PATH, &modes)),

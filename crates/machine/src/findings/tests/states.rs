@@ -213,6 +213,17 @@ fn the_governor_of_the_isolated_cpus_counts() {
     assert_eq!((finding(&root, "cpu.governor").state, planned()), (FindingState::Warn, Some(2)));
 }
 
+/// A fault of one CPU counts, also if the file of another one is not readable.
+#[test]
+fn a_governor_that_is_known_counts() {
+    let (_folder, root) = machine(&[]);
+    let governor = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    put(&root, &governor(0), "ondemand");
+    assert_eq!(finding(&root, "cpu.governor").state, FindingState::Warn);
+    put(&root, &governor(0), "performance");
+    assert_eq!(finding(&root, "cpu.governor").state, FindingState::Unknown);
+}
+
 /// A kernel with both limits of real-time threads, whose fair server only root can read.
 #[test]
 fn the_limit_that_can_be_read_is_judged_without_the_other() {
@@ -276,6 +287,8 @@ fn sizes_of_huge_pages_have_modes_of_their_own() {
     put(&root, &format!("{FOLDER}/enabled"), "[always] madvise never");
     assert_eq!(found().remedy, format!("echo madvise | sudo tee /{FOLDER}/enabled /{}", size(64)));
     put(&root, &size(64), "");
+    assert_eq!(found().state, FindingState::Warn, "known from another file");
+    put(&root, &format!("{FOLDER}/enabled"), "always [madvise] never");
     assert_eq!(found().state, FindingState::Unknown);
 }
 

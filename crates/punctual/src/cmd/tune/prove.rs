@@ -57,13 +57,13 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
         say!("note: {id} is not tried: {option} sets it in each round");
         planned.remove(index);
     }
+    let changes = Changes::Settings(planned.clone());
+    let mut search = Search { plan, candidates: Vec::new(), changes, budget_ns: how.duration };
+    // Before anything is changed.
+    search.check_for_one()?;
     let settings = possible(&lock, &root, planned)?;
-    let search = Search {
-        plan,
-        candidates: settings.iter().map(candidate).collect(),
-        changes: Changes::Settings(settings.clone()),
-        budget_ns: how.duration,
-    };
+    search.candidates = settings.iter().map(candidate).collect();
+    search.changes = Changes::Settings(settings.clone());
     let (dir, prover) = match how.resume {
         true => {
             let here = Path::new(".");
