@@ -551,11 +551,16 @@ fn one_line(root: &Root, path: &str, added: &[&str]) -> String {
     changed(&format!("the one line of /{path}"), &first_line(root, path), added, str::to_owned)
 }
 
+/// The change of a line that is not known as a whole.
+fn only_change(place: &str, line: &str, added: &[&str]) -> String {
+    format!("{place}: add {}{}", added.join(" "), in_place_of(line, added))
+}
+
 /// The line of a file with these arguments; `write` makes it from all arguments. Of a line that a snapshot has removed words
 /// from, only the change.
 fn changed(place: &str, line: &str, added: &[&str], write: impl Fn(&str) -> String) -> String {
     match boot_arguments::is_incomplete(line) {
-        true => format!("{place}: add {}{}", added.join(" "), in_place_of(line, added)),
+        true => only_change(place, line, added),
         false => format!("{place}: {}", write(&boot_arguments::with(line, added))),
     }
 }

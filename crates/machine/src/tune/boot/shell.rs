@@ -1,6 +1,6 @@
 //! Variables in the configuration of boot loaders, as a shell reads them.
 
-use super::{changed, reduced};
+use super::{changed, only_change, reduced};
 use crate::{Root, boot_arguments};
 
 /// The value of a shell variable, with its quotes.
@@ -8,15 +8,23 @@ use crate::{Root, boot_arguments};
 pub(super) struct ShellValue {
     pub(super) text: String,
     quote: char,
+    /// True if it is one word or one text in quotes, which another text can replace. Other forms, such as `'a'" b"`, `$(cat
+    /// FILE)` or a text over several lines, are only read.
+    is_plain: bool,
 }
 
 impl ShellValue {
     /// The value at the start of a text, which a comment can follow.
     fn parse(text: &str) -> Self {
+        const COMMAND: [&str; 2] = ["$(", "`"];
+        let has_command = |text: &str| COMMAND.iter().any(|begin| text.contains(begin));
+        let is_end = |rest: &str| rest.is_empty() || rest.starts_with([' ', '\t', ';', '#']);
         let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''));
         let Some(quote) = quote else {
-            let text = text.split([' ', '\t', ';', '#']).next().unwrap_or_default().to_owned();
-            return Self { text, quote: '"' };
+            let word = text.split([' ', '\t', ';', '#']).next().unwrap_or_default();
+            let is_plain = !word.contains(['"', '\'', '\\']) && !has_command(word);
+            let text = if is_plain { word.to_owned() } else { without_quotes(text) };
+            return Self { text, quote: '"', is_plain };
         };
         let mut is_escaped = false;
         let ends = |c: char| {
@@ -24,8 +32,17 @@ impl ShellValue {
             is_escaped = c == '\\' && quote == '"' && !is_escaped;
             ends
         };
-        Self { text: text[1..].split(ends).next().unwrap_or_default().to_owned(), quote }
+        let is_plain = |(inside, rest): &(&str, &str)| is_end(rest) && !(quote == '"' && has_command(inside));
+        match text[1..].split_once(ends).filter(is_plain) {
+            Some((inside, _)) => Self { text: inside.to_owned(), quote, is_plain: true },
+            None => Self { text: without_quotes(text), quote, is_plain: false },
+        }
     }
+}
+
+/// A text without quotes and commands, whose words are arguments.
+fn without_quotes(text: &str) -> String {
+    text.replace(['"', '\'', '\\', '`', '(', ')'], "")
 }
 
 /// An assignment of a shell variable.
@@ -42,11 +59,14 @@ pub(super) struct Assignment {
 impl Assignment {
     /// The assignment of this variable in a line.
     pub(super) fn of(path: &str, line: &str, name: &str) -> Option<Self> {
+        // Part of a condition, of which it is not known whether it is true.
+        let is_indented = line.starts_with([' ', '\t']);
         let line = line.trim();
         let plain = line.strip_prefix("export ").map_or(line, str::trim_start).strip_prefix(name)?;
         let value = plain.strip_prefix("+=").or_else(|| plain.strip_prefix('='))?;
         let head = &line[..line.len() - value.len()];
-        let value = ShellValue::parse(value);
+        let mut value = ShellValue::parse(value);
+        value.is_plain &= !is_indented;
         let contains_itself = || {
             let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
             value.text.contains(&format!("${{{name}}}")) || value.text.split(&format!("${name}")).skip(1).any(is_end)
@@ -62,13 +82,16 @@ impl Assignment {
     }
 
     fn with(&self, added: &[&str]) -> String {
+        if !self.value.is_plain {
+            return only_change(&self.place(), &self.value.text, added);
+        }
         let write = |text: &str| Self::line(&self.head, &self.value, text);
         changed(&self.place(), &self.value.text, added, write)
     }
 
     /// The file, and the variable if its line is not known as a whole.
     fn place(&self) -> String {
-        match boot_arguments::is_incomplete(&self.value.text) {
+        match !self.value.is_plain || boot_arguments::is_incomplete(&self.value.text) {
             true => format!("in /{}, {}", self.path, self.head.trim_end_matches(['=', '+'])),
             false => format!("in /{}", self.path),
         }
@@ -76,6 +99,10 @@ impl Assignment {
 
     /// The line without the arguments that others replace; `None` if it has none of them.
     pub(super) fn without(&self, added: &[&str]) -> Option<String> {
+        if !self.value.is_plain {
+            let old = boot_arguments::replaced(&self.value.text, added);
+            return (!old.is_empty()).then(|| format!("{}: remove {}", self.place(), old.join(" ")));
+        }
         let write = |text: &str| Self::line(&self.head, &self.value, text);
         reduced(&self.place(), &self.value.text, added, write)
     }

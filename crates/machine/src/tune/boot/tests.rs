@@ -588,6 +588,38 @@ fn of_a_snapshot_only_the_change_is_printed() {
     assert_eq!(of("boot/armbianEnv.txt", "extraargs=x=removed\n"), format!("in /boot/armbianEnv.txt: add {ALL}"));
 }
 
+/// A value that only a shell can read is not written as a line, which could lose a part of it.
+#[test]
+fn of_a_value_that_is_no_plain_text_only_the_change_is_printed() {
+    let of = |value: &str| {
+        let text = format!("GRUB_CMDLINE_LINUX_DEFAULT={value}\n");
+        steps(&[("etc/default/grub", &text)]).1.remove(0)
+    };
+    let only = |in_place: &str| format!("in /etc/default/grub, GRUB_CMDLINE_LINUX_DEFAULT: add {ALL}{in_place}");
+    for value in [
+        "$(cat /etc/x)",
+        "`cat /etc/x`",
+        "\"$(cat /etc/x)\"",
+        "'quiet'\" splash\"",
+        "quiet\\ splash",
+        "\"quiet\nsplash\"",
+    ] {
+        assert_eq!(of(value), only(""), "{value}");
+    }
+    assert_eq!(of("'quiet'\" isolcpus=1\""), only(", in place of isolcpus=1"));
+    let condition = "if true; then\n  GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nfi\n";
+    assert_eq!(steps(&[("etc/default/grub", condition)]).1.remove(0), only(""));
+    for (value, line) in
+        [("quiet # usual", "\"quiet "), ("'quiet $(x)'", "'quiet $(x) "), ("\"a \\\"b\\\"\"; x", "\"a \\\"b\\\" ")]
+    {
+        assert!(
+            of(value).starts_with(&format!("in /etc/default/grub: GRUB_CMDLINE_LINUX_DEFAULT={line}")),
+            "{}",
+            of(value)
+        );
+    }
+}
+
 #[test]
 fn arguments_depend_on_the_kernel() {
     let files = [("proc/sys/kernel/osrelease", "6.6.31"), ("boot/config-6.6.31", "CONFIG_CPU_ISOLATION=y\n")];
