@@ -1,12 +1,14 @@
 //! Isolated CPUs, and the kernel's work that they should not have.
 
+use std::collections::BTreeSet;
+
 use record::Finding;
 
 use super::{
     Check, CheckContext, Explain, evidence, kernel::is_switched_off, not_applicable, ok, unknown, warn, without,
 };
 use crate::{
-    CpuList, Unreadable, boot_arguments,
+    CpuList, Unreadable, boot_arguments, cgroup,
     cpus::{self, read_list},
     facts::{self, ISOLATED_BY_PARTITION},
     kernel::{has_rcu_nocbs, shows_options, version},
@@ -24,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "cpu.isolation_effect",
-        subject: "isolation that was requested at boot and is not in effect",
+        subject: "isolation that was requested at boot, or partitions of control groups, that are not in effect",
         source: "Linux, Documentation/admin-guide/kernel-parameters.txt, isolcpus, nohz_full",
         run: isolation_effect,
     },
@@ -187,6 +189,9 @@ fn isolation_effect(context: &CheckContext) -> Finding {
             words.push(word);
         }
     }
+    if let Some(finding) = invalid_partition(context, ID) {
+        return finding;
+    }
     if words.is_empty() {
         if let Some(value) = context.boot_argument("isolcpus") {
             let written = format!("/{CMDLINE} = isolcpus={value}");
@@ -198,6 +203,28 @@ fn isolation_effect(context: &CheckContext) -> Finding {
         return not_applicable(ID, "no CPU is isolated at boot", "/proc/cmdline: no isolcpus, no nohz_full");
     }
     ok(ID, "the isolation requested at boot is in effect", format!("/{CMDLINE} = {}", words.join(" ")))
+}
+
+/// The finding if the kernel does not accept a partition of CPUs: that of a group below the topmost one, or of a group of this
+/// process. Source: Linux, Documentation/admin-guide/cgroup-v2.rst, `cpuset.cpus.partition`.
+fn invalid_partition(context: &CheckContext, id: &str) -> Option<Finding> {
+    let own = cgroup::group_v2(context.root)?;
+    let below_top = context.root.list(&own.top).into_iter().map(|name| format!("{}/{name}", own.top));
+    let ends = own.folder.match_indices('/').map(|(end, _)| end).chain([own.folder.len()]);
+    let of_own = ends.filter(|end| *end > own.top.len()).map(|end| own.folder[..end].to_owned());
+    let groups: BTreeSet<String> = below_top.chain(of_own).filter(|path| context.root.is_folder(path)).collect();
+    groups.iter().find_map(|group| {
+        let path = format!("{group}/cpuset.cpus.partition");
+        let state = context.root.read(&path)?;
+        let (kind, why) = state.trim().split_once(" invalid")?;
+        let name = &group[own.top.len()..];
+        let title = format!("the partition ({kind}) of the control group {name} is not in effect{why}");
+        let found = warn(id, title, evidence(&path, &state)).because(
+            "The CPUs of the group are not kept free of other work.",
+            format!("make the reason go away, then: echo {kind} | sudo tee /{path}; cat /{path}"),
+        );
+        Some(found.until_boot())
+    })
 }
 
 /// The finding if no CPU is isolated, so that nothing has to be kept off.

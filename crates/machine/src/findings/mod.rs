@@ -201,9 +201,11 @@ impl<'a> CheckContext<'a> {
 
     /// The finding if it is not known which CPUs are isolated, so that those that count are not known either.
     fn unread_isolation(&self, id: &str) -> Option<Finding> {
-        match cpus::read_list(self.root, cpus::ISOLATED) {
-            Ok(_) | Err(Unreadable::Absent) => None,
-            Err(why) => Some(unknown(id, "isolated CPUs not readable", without(cpus::ISOLATED, why))),
+        let unread = |path: &str, why| Some(unknown(id, "isolated CPUs not readable", without(path, why)));
+        match (cpus::read_list(self.root, cpus::ISOLATED), facts::by_partition(self.root)) {
+            (Ok(_) | Err(Unreadable::Absent), Ok(_)) => None,
+            (Ok(_) | Err(Unreadable::Absent), Err(why)) => unread(facts::ISOLATED_BY_PARTITION, why),
+            (Err(why), _) => unread(cpus::ISOLATED, why),
         }
     }
 

@@ -213,6 +213,30 @@ fn the_governor_of_the_isolated_cpus_counts() {
     assert_eq!((finding(&root, "cpu.governor").state, planned()), (FindingState::Warn, Some(2)));
 }
 
+/// The kernel says why it does not accept a partition.
+#[test]
+fn a_partition_that_is_invalid_is_found() {
+    let (_folder, root) = machine(&[
+        ("proc/cmdline", "quiet\n"),
+        ("sys/devices/system/cpu/online", "0-3"),
+        ("proc/self/cgroup", "0::/rt.slice/loop.service\n"),
+        ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+    ]);
+    let found = |group: &str, state: &str| {
+        put(&root, &format!("sys/fs/cgroup/{group}/cpuset.cpus.partition"), state);
+        let found = finding(&root, "cpu.isolation_effect");
+        (found.state, found.title)
+    };
+    assert_eq!(found("rt.slice/loop.service", "member\n").0, FindingState::NotApplicable);
+    assert_eq!(found("other.slice", "isolated\n").0, FindingState::NotApplicable);
+    let title = "the partition (isolated) of the control group /rt.slice/loop.service is not in effect (Parent is not a partition root)";
+    let invalid = found("rt.slice/loop.service", "isolated invalid (Parent is not a partition root)\n");
+    assert_eq!(invalid, (FindingState::Warn, title.to_owned()));
+    found("rt.slice/loop.service", "isolated\n");
+    let title = "the partition (root) of the control group /other.slice is not in effect (Cpu list in cpuset.cpus not exclusive)";
+    assert_eq!(found("other.slice", "root invalid (Cpu list in cpuset.cpus not exclusive)\n").1, title);
+}
+
 /// A fault of one CPU counts, also if the file of another one is not readable.
 #[test]
 fn a_governor_that_is_known_counts() {
