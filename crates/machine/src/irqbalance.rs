@@ -22,7 +22,9 @@ const QUOTES: [char; 2] = ['"', '\''];
 /// The process id of a running irqbalance.
 pub(crate) fn process(root: &Root) -> Option<String> {
     root.list("proc").into_iter().find(|pid| {
-        pid.bytes().all(|byte| byte.is_ascii_digit()) && tasks::name(root, pid).as_deref() == Ok("irqbalance")
+        pid.bytes().all(|byte| byte.is_ascii_digit())
+            && tasks::name(root, pid).as_deref() == Ok("irqbalance")
+            && !tasks::is_zombie(root, pid)
     })
 }
 

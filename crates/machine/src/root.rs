@@ -12,8 +12,8 @@ use record::file;
 use rustix::io::Errno;
 
 /// The largest file of a recorded machine that is read, bytes. Those of a real machine have at most some 100 KiB, apart
-/// from the configuration of its kernel.
-const RECORDED_BYTES_MAX: u64 = 8 << 20;
+/// from the configuration of its kernel, and from the table of interrupts: 11 MB for 512 CPUs and 2000 interrupts.
+const RECORDED_BYTES_MAX: u64 = 64 << 20;
 
 /// The root folder of a machine. Paths below it are written without a leading slash: `proc/version`.
 #[derive(Debug, Clone)]

@@ -190,6 +190,11 @@ pub(crate) fn name(root: &Root, process: &str) -> Result<String, Unreadable> {
     root.parsed(&format!("proc/{process}/comm"), |name| Some(name.to_owned()))
 }
 
+/// True if a process has ended, and its parent has not noticed that yet.
+pub(crate) fn is_zombie(root: &Root, process: &str) -> bool {
+    Stat::read(root, &format!("proc/{process}"), 0).is_some_and(|stat| matches!(stat.state, 'Z' | 'X'))
+}
+
 /// The ids and names of all processes, including kernel threads.
 pub(crate) fn processes(root: &Root) -> Vec<(u32, String)> {
     let name = |id: u32| Some((id, name(root, &id.to_string()).ok()?));

@@ -46,6 +46,8 @@ fn general(error: &Error, arguments: &[OsString]) -> String {
             let others = all(error, ContextKind::PriorArg);
             let others: Vec<&str> = others.iter().map(|other| name(other)).collect();
             match others[..] {
+                // A word in the place of a command.
+                [other] if refused.is_empty() => format!("{other} is used without a further word: leave one out"),
                 [other] => format!("{} cannot be used with {other}: leave one out", name(refused)),
                 _ => format!("{} cannot be used with {}: leave it out", name(refused), listed(&others, "and")),
             }
@@ -297,6 +299,7 @@ mod tests {
             ("measure stream talk lo --queue 99999", "--queue must be 0 to 4095 (got 99999)"),
             ("measure timer --full=yes", "--full takes no value: write --full (got yes)"),
             ("measure timer --period 1ms --period 2ms", "--period can be given only once: leave the others out"),
+            ("check --root /m extra", "--root is used without a further word: leave one out"),
             ("measure stream talk lo --self", "SIDE cannot be used with --self: leave one out"),
             ("measure udp b --echo-cpu 1", "HOST[:PORT] cannot be used with --echo-cpu: leave one out"),
             (

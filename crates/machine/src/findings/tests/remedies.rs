@@ -193,6 +193,12 @@ fn services_are_stopped_by_the_program_that_starts_them() {
     let by = |disable: &str, stop: &str| (disable.to_owned(), format!("irqbalance moves interrupts: {stop}"));
     let by_systemd = by("sudo systemctl disable --now irqbalance", "sudo systemctl stop irqbalance");
     assert_eq!(stop(), by_systemd);
+    let stat = |state: &str| format!("700 (irqbalance) {state} 1 {}", "0 ".repeat(48));
+    put(&root, "proc/700/stat", &stat("S"));
+    assert_eq!(stop(), by_systemd);
+    put(&root, "proc/700/stat", &stat("Z"));
+    assert_ne!(finding(&root, "irq.balance").state, FindingState::Warn, "it has ended");
+    put(&root, "proc/700/stat", &stat("S"));
     put(&root, "etc/init.d/irqbalance", "#!/bin/sh\n");
     put(&root, "proc/1/comm", "systemd");
     assert_eq!(stop(), by_systemd, "its scripts are for other programs");
