@@ -26,6 +26,7 @@ pub struct Decoded<'s> {
     decoder: Box<dyn AudioDecoder>,
     declared: Option<u64>,
     present: u64,
+    bits: Option<u32>,
 }
 
 /// A part of a source, without the tags around the sound.
@@ -120,8 +121,8 @@ impl<'s> Decoded<'s> {
             frames: track.num_frames,
         };
         let decoder = make_decoder(codec).map_err(|error| undecodable(format, &error))?;
-        let declared = properties.frames;
-        Ok((properties, Self { format, reader, decoder, declared, present: 0 }))
+        let (declared, bits) = (properties.frames, properties.bits);
+        Ok((properties, Self { format, reader, decoder, declared, present: 0, bits }))
     }
 
     /// The end of the file: all declared samples must be there, with the right sum.
@@ -137,6 +138,12 @@ impl<'s> Decoded<'s> {
             _ => Ok(()),
         }
     }
+}
+
+/// True if a frame of FLAC has the difference of two channels in place of one of them (RFC 9639, section 9.1.3). That of samples of
+/// 32 bits has 33, and the decoder computes with 32.
+fn has_side(frame: &[u8]) -> bool {
+    frame.get(3).is_some_and(|byte| (8..=10).contains(&(byte >> 4)))
 }
 
 fn undecodable(format: FileFormat, reason: &impl ToString) -> RecordingError {
@@ -189,6 +196,11 @@ impl Decode for Decoded<'_> {
             if self.format == FileFormat::Flac && packet.pts.get() != i64::try_from(self.present).unwrap_or(i64::MAX) {
                 return Err(undecodable(self.format, &format!("samples are missing after the first {}", self.present)));
             }
+            if self.format == FileFormat::Flac && self.bits == Some(32) && has_side(&packet.data) {
+                let reason =
+                    "its differences of two channels have 33 bits; encode it with 24 bits, or with --no-mid-side";
+                return Err(undecodable(self.format, &reason));
+            }
             let block = self.decoder.decode(&packet).map_err(|error| undecodable(self.format, &error))?;
             if block.num_planes() != channels.len() {
                 return Err(undecodable(self.format, &"the number of channels changes"));
@@ -205,5 +217,18 @@ impl Decode for Decoded<'_> {
             self.present += channels[0].len() as u64;
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_with_a_difference_are_known_by_their_header() {
+        let frame = |channels: u8| [0xff, 0xf8, 0xc9, channels << 4 | 0x08];
+        assert!([8, 9, 10].into_iter().all(|channels| has_side(&frame(channels))));
+        assert!([0, 1, 5, 7].into_iter().all(|channels| !has_side(&frame(channels))));
+        assert!(!has_side(&[]));
     }
 }
