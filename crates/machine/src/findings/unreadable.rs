@@ -30,8 +30,9 @@ fn is_valid(path: &str, how: How) -> bool {
         _ if path.ends_with("/smt/active") => true,
         // The firmware chose these names, or left them empty.
         How::Empty | How::Garbage if is_one_of(&["/id/sys_vendor", "/id/product_name"]) => true,
-        // A kernel that never mounted control groups writes no line, nor does one for a group without controllers.
-        How::Empty => is_one_of(&["/config.txt", "/product", "proc/self/cgroup", "/cgroup.controllers"]),
+        // A kernel that never mounted control groups writes no line, nor does one for a group without controllers. A program can
+        // have an empty name.
+        How::Empty => is_one_of(&["/config.txt", "/product", "/comm", "proc/self/cgroup", "/cgroup.controllers"]),
         How::Binary => is_one_of(&["/product", "/comm", "/name"]),
         How::Garbage => is_one_of(&["/config.txt", "/product", "/comm", "/model", "/cmdline", "/name"]),
     }
