@@ -192,8 +192,9 @@ impl Decode for Decoded<'_> {
                 Err(error) => return Err(undecodable(self.format, &error)),
             };
             let Some(packet) = packet else { return self.finish() };
-            // The reader skips damaged frames, and the numbers of the next ones show that.
-            if self.format == FileFormat::Flac && packet.pts.get() != i64::try_from(self.present).unwrap_or(i64::MAX) {
+            // The reader skips damaged frames. Without a declared length, only the numbers of the next ones show that.
+            let is_next = packet.pts.get() == i64::try_from(self.present).unwrap_or(i64::MAX);
+            if self.format == FileFormat::Flac && self.declared.is_none() && !is_next {
                 return Err(undecodable(self.format, &format!("samples are missing after the first {}", self.present)));
             }
             if self.format == FileFormat::Flac && self.bits == Some(32) && has_side(&packet.data) {
