@@ -125,8 +125,9 @@ pub fn unusable_lines_are_reported() -> Result<()> {
     };
     let missing = error("--source gpio:0/77")?;
     ensure!(missing.contains("no line gpiochip0/77: see `gpioinfo`"), "{missing}");
-    let used = error("--source gpio:0/in0 --drive 0/in0")?;
-    ensure!(used.contains("cannot use the line gpiochip0/in0") && used.contains("punctual uses it"), "{used}");
+    // The same line by its name and its number.
+    let used = error("--source gpio:0/in0 --drive 0/2")?;
+    ensure!(used.contains("cannot use the line gpiochip0/2 as an output") && used.contains("punctual uses it"), "{used}");
     let output = error("--source gpio:0/out0")?;
     ensure!(
         output.contains("cannot use the line gpiochip0/out0") && output.contains("CONFIG_GPIO_CDEV_V1"),
