@@ -205,7 +205,10 @@ pub fn unusable_lines_are_reported() -> Result<()> {
     ensure!(same.contains("--source and --drive name the same line"), "{same}");
     // The same line by its number.
     let used = error("--source gpio:0/in0 --drive 0/2")?;
-    ensure!(used.contains("cannot use the line gpiochip0/2 as an output") && used.contains("punctual uses it"), "{used}");
+    ensure!(
+        used.contains("cannot use the line gpiochip0/2 as an output") && used.contains("punctual uses it"),
+        "{used}"
+    );
     let no_chip = error("--source gpio:5/1")?;
     ensure!(no_chip.contains("this machine has gpiochip0"), "{no_chip}");
     Ok(())

@@ -127,7 +127,10 @@ pub fn unusable_lines_are_reported() -> Result<()> {
     ensure!(missing.contains("no line gpiochip0/77: see `gpioinfo`"), "{missing}");
     // The same line by its name and its number.
     let used = error("--source gpio:0/in0 --drive 0/2")?;
-    ensure!(used.contains("cannot use the line gpiochip0/2 as an output") && used.contains("punctual uses it"), "{used}");
+    ensure!(
+        used.contains("cannot use the line gpiochip0/2 as an output") && used.contains("punctual uses it"),
+        "{used}"
+    );
     let output = error("--source gpio:0/out0")?;
     ensure!(
         output.contains("cannot use the line gpiochip0/out0") && output.contains("CONFIG_GPIO_CDEV_V1"),
