@@ -222,7 +222,13 @@ impl Thread {
             ..Figures::default()
         };
         if corrected == 0 {
-            figures.max_above_ns = self.raw.highest_ns();
+            if self.raw.beyond > 0 {
+                figures.max_above_ns = self.raw.highest_ns();
+            } else {
+                figures.max_ns = self.raw.highest_ns();
+                let text = format!("{who}: the maximum is the end of its cell; the exact one is not in the file");
+                caveats.push(caveat("clamped", text));
+            }
             caveats.extend(self.raw.overflow(&who, None));
             self.raw.clone().fill_unchecked(&mut figures);
             return Ok(figures);

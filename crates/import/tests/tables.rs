@@ -303,3 +303,14 @@ fn wrk2_has_milliseconds() {
     let (max_ns, p50_ns) = (Some(9_000_000), Some(1_200_127));
     assert_eq!(found, [("Recorded Latency", max_ns, p50_ns), ("Uncorrected Latency", max_ns, p50_ns)]);
 }
+
+#[test]
+fn only_samples_beyond_the_last_cell_are_above_a_histogram() {
+    let text = "phase,role,cpu,period_ns,histogram,value_ns,count\nthread-0,timer,,0,raw,3999,3678\n\
+                thread-0,timer,,0,beyond,,3\nthread-1,timer,,0,raw,5999,10\nthread-1,timer,,0,raw,9999,1\n";
+    let record = of(text).unwrap();
+    let maxima = |figures: &Figures| (figures.phase.clone(), figures.max_ns, figures.max_above_ns);
+    let found: Vec<_> = figures(&record).iter().map(maxima).collect();
+    assert!(found.contains(&("thread-0".to_owned(), None, Some(3_999))), "{found:?}");
+    assert!(found.contains(&("thread-1".to_owned(), Some(9_999), None)), "{found:?}");
+}
