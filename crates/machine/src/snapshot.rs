@@ -181,7 +181,7 @@ fn cleaned(path: &str, bytes: &[u8], anonymizer: &Anonymizer) -> Option<Vec<u8>>
         path if tune::is_boot_file(path) => tune::known_boot_lines(path, &text, arguments),
         path if irqbalance::is_file(path) => irqbalance::known_lines(&text),
         // Other lines have licence keys, which contain the serial number.
-        path if tune::firmware::FILES.contains(&path) => kept(&text, tune::firmware::is_known),
+        path if tune::firmware::FILES.contains(&path) => for_any_board(&kept(&text, tune::firmware::is_known)),
         // The owner of a device may have named it.
         path if path.starts_with("sys/bus/usb/") && path.ends_with("/product") => return None,
         path if path.starts_with("boot/config-") || path.ends_with("/config") => options(&text),
@@ -204,7 +204,7 @@ const KERNEL_WORDS: &str = "none full lazy voluntary dynamic preempt realtime rc
     performance powersave schedutil ondemand conservative userspace unknown \
     intel amd acpi cppc cpufreq pstate epp scmi raspberrypi passive active guided \
     default balance power normal hwp tsc hpet arch sys counter kvm clock hyperv clocksource page timer jiffies refined \
-    always madvise never advise inherit within size force deny defer auto performance powersupersave enabled disabled \
+    always madvise never advise inherit within size force deny defer auto powersupersave enabled disabled \
     managed irq domain nohz housekeeping isolated root member invalid all nmi panic \
     vulnerable mitigation affected processor model name vendor family stepping microcode mhz cache flags features hardware \
     revision serial cpu cpus allowed list mems threads capinh capprm capeff capbnd capamb seccomp state pid ppid tgid uid gid \
@@ -229,6 +229,12 @@ fn words_of_kernel(path: &str) -> Vec<String> {
     let words = |part: &&str| part.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase).collect();
     let chosen = fixed.iter().enumerate().filter(|(n, _)| !is_chosen(*n));
     chosen.flat_map(|(_, part)| -> Vec<String> { words(part) }).collect()
+}
+
+/// The lines of config.txt, with another serial number in the filters for one Raspberry Pi: `[0x10000000abcdef12]`.
+fn for_any_board(text: &str) -> String {
+    let is_filter = |line: &str| line.trim_start().starts_with("[0x");
+    text.lines().map(|line| format!("{}\n", if is_filter(line) { "[0x0]" } else { line })).collect()
 }
 
 fn kept(text: &str, is_kept: impl Fn(&str) -> bool) -> String {
@@ -293,29 +299,28 @@ struct Anonymizer<'a> {
 }
 
 impl Anonymizer<'_> {
-    /// The text without names and identifiers.
+    /// A path or a name without names and identifiers.
     fn text(&self, text: &str) -> String {
-        self.lines(text, true)
+        self.line(text, true)
     }
 
-    /// The text without identifiers, and without names if they are removed.
+    /// The content of a file without identifiers, and without names if they are removed.
     fn lines(&self, text: &str, removes_names: bool) -> String {
-        text.split_inclusive('\n').map(|line| self.line(line, removes_names)).collect()
-    }
-
-    fn line(&self, line: &str, removes_names: bool) -> String {
-        // `Serial : 10000000abcdef` of a Raspberry Pi, and `Hardware serial number: ...`. Others have "serial" in a device's name.
+        // `Serial : 10000000abcdef` of a Raspberry Pi, and `Hardware serial number: ...`. Other lines have "serial" in the name of
+        // a device.
         let is_serial = |key: &str| {
             let key = key.trim().to_ascii_lowercase();
             ["serial", "serial number"].iter().any(|end| key.ends_with(end)) && !key.contains(['=', '/', '['])
         };
-        if let Some((key, _)) = line.split_once(':').filter(|(key, _)| is_serial(key) && line.ends_with('\n')) {
-            return format!("{key}: 0\n");
-        }
-        // A filter for one Raspberry Pi in config.txt.
-        if line.trim_start().starts_with("[0x") {
-            return "[0x0]\n".to_owned();
-        }
+        let without_serial = |line: &str| {
+            let (key, _) = line.split_once(':').filter(|(key, _)| is_serial(key))?;
+            Some(format!("{key}: 0\n"))
+        };
+        let clean = |line: &str| without_serial(line).unwrap_or_else(|| self.line(line, removes_names));
+        text.split_inclusive('\n').map(clean).collect()
+    }
+
+    fn line(&self, line: &str, removes_names: bool) -> String {
         let names: &[(String, &str)] = if removes_names { &self.names } else { &[] };
         // Words between separators that occur in names of hosts and volume groups.
         let mut out = String::new();
@@ -501,6 +506,8 @@ mod tests {
             "quiet removed"
         );
         assert_eq!(clean("proc/cpuinfo", b"Serial\t\t: 10000000abcdef12\nModel: Pi\n"), "Serial\t\t: 0\nModel: Pi\n");
+        assert_eq!(clean("proc/cpuinfo", b"Serial\t\t: 10000000abcdef12"), "Serial\t\t: 0\n", "the last line");
+        assert_eq!(anonymizer().text("sys/class/leds/serial:green:tx"), "sys/class/leds/serial:green:tx");
         assert_eq!(
             clean("proc/cmdline", b"bcm2708.serial=0xabcdef12 isolcpus=domain,0-3:1/2 nohz_full=2"),
             "bcm2708.serial=removed isolcpus=domain,0-3:1/2 nohz_full=2"
