@@ -94,7 +94,7 @@ pub enum ProveError {
         "{} are too few rounds to tell {} apart from chance: it takes at least --duration {}",
         record::grouped(u64::from(*.blocks) * u64::from(prove::ROUNDS)),
         record::counted(*.candidates as u64, "change"),
-        analysis::format_duration(*.needs_ns)
+        analysis::format_exact(*.needs_ns)
     )]
     TooShort {
         /// Number of blocks that the budget allows.

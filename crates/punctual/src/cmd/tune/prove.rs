@@ -59,8 +59,10 @@ pub fn run(options: &Tune, how: &Prove, need: &Need) -> anyhow::Result<u8> {
     }
     let changes = Changes::Settings(planned.clone());
     let mut search = Search { plan, candidates: Vec::new(), changes, budget_ns: how.duration };
-    // Before anything is changed.
-    search.check_for_one()?;
+    // Before anything is changed. A search that is resumed has the duration of its start.
+    if !how.resume && !planned.is_empty() {
+        search.check_for_one()?;
+    }
     let settings = possible(&lock, &root, planned)?;
     search.candidates = settings.iter().map(candidate).collect();
     search.changes = Changes::Settings(settings.clone());
