@@ -168,7 +168,7 @@ fn why_sparse(series: &Series) -> Option<(String, String)> {
             let RoundTrip { slots, lost, late, send_failed, .. } = **trips;
             let ping = |host: &str| format!("ping -c 5 {}; ip -s link", host.trim_matches(['[', ']']));
             let remedy = match trips.carrier {
-                _ if late > lost / 2 => LONGER_TIMEOUT.to_owned(),
+                _ if late > lost.saturating_add(send_failed) / 2 => LONGER_TIMEOUT.to_owned(),
                 Carrier::Udp => ping(trips.peer.rsplit_once(':').map_or(trips.peer.as_str(), |(host, _)| host)),
                 Carrier::Icmp => ping(&trips.peer),
                 Carrier::Ethernet => "ip -s link".to_owned(),
@@ -514,12 +514,16 @@ mod tests {
         let text = "most of 100 datagrams measured nothing: 21 lost, 30 refused by the kernel";
         assert_eq!(judged(trips(21, 30), None), reason("little.measured", text, "ping -c 5 fe80::1; ip -s link"));
         assert_eq!(judged(trips(20, 30), None), []);
-        let mut late = trips(60, 0);
-        if let SeriesKind::RoundTrips(trips) = &mut late.kind {
-            trips.late = 55;
-        }
+        let with_late = |lost, send_failed, late| {
+            let mut series = trips(lost, send_failed);
+            if let SeriesKind::RoundTrips(trips) = &mut series.kind {
+                trips.late = late;
+            }
+            judged(series, None).remove(0)
+        };
+        assert_eq!(with_late(1, 60, 1).2, "ping -c 5 fe80::1; ip -s link", "the kernel refused most");
         let text = "most of 100 datagrams measured nothing: 60 lost (55 of them came after the time-out), 0 refused by the kernel";
-        assert_eq!(judged(late, None), reason("little.measured", text, LONGER_TIMEOUT));
+        assert_eq!(vec![with_late(60, 0, 55)], reason("little.measured", text, LONGER_TIMEOUT));
         let talker = |frames, refused| {
             let talker = record::Talker { frames, refused, ..record::Talker::default() };
             Series { samples: 9, kind: SeriesKind::Stream(Stream::Talker(Box::new(talker))), ..Series::default() }
