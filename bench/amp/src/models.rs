@@ -87,8 +87,9 @@ fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, arguments: &
     let mut engines = vec![ours(64, arguments.level)?, ours(16, arguments.level)?];
     engines.extend(next.map(|set| ours(64, set)).transpose()?);
     let peak_limit = PEAK_LIMITS.iter().find(|limit| limit.0 == name).map(|limit| limit.1);
-    engines.extend(alone(multiplications * TIMED_FRAMES as u64));
-    let has_peak = engines.len() > 2 + usize::from(next.is_some());
+    let peak = alone(multiplications * TIMED_FRAMES as u64);
+    let has_peak = peak.is_some();
+    engines.extend(peak);
     if !arguments.ours {
         engines.extend(peer(&String::from_utf8_lossy(&bytes), slim, &input));
     }

@@ -143,8 +143,7 @@ impl Interrupt {
             missing: notes,
             driver: driver_switch,
             judge: switch,
-            has_started: false,
-            began_ns: 0,
+            began_ns: None,
         };
         Self {
             settings,
@@ -195,8 +194,8 @@ impl Interrupt {
 }
 
 impl Interrupt {
-    /// The reason that no interrupt came. `None` if one came, or can still come, or if the source failed, which is then the
-    /// reason.
+    /// The reason that no interrupt came. `None` if one came or can still come. If the source failed, that is the reason, and
+    /// there is no other.
     fn silence(&self) -> Option<Reason> {
         let (seen, spurious) = (self.shared.seen.load(Relaxed), self.shared.spurious.load(Relaxed));
         let edges = self.driver.as_ref().map(Driver::edges);

@@ -45,11 +45,11 @@ pub(crate) fn in_words(series: &Series) -> Option<String> {
         format!("{} from {} s to {} s", grouped(*count), seconds(*from_ns), seconds(*to_ns))
     };
     let mut named: Vec<String> = largest.iter().map(name).collect();
-    if !others.is_empty() {
-        let count = others.iter().fold(0, |sum: u64, stretch| sum.saturating_add(stretch.count));
-        let stretches = if others.len() == 1 { "another stretch" } else { "other stretches" };
-        let number = if others.len() == 1 { String::new() } else { format!("{} ", grouped(others.len() as u64)) };
-        named.push(format!("and {} in {number}{stretches}", grouped(count)));
+    let count = grouped(others.iter().fold(0, |sum: u64, stretch| sum.saturating_add(stretch.count)));
+    match others.len() {
+        0 => {}
+        1 => named.push(format!("and {count} in another stretch")),
+        number => named.push(format!("and {count} in {} other stretches", grouped(number as u64))),
     }
     (!named.is_empty()).then(|| named.join(", "))
 }

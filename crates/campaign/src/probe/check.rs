@@ -204,8 +204,8 @@ pub enum PlanError {
     /// Only a line can be driven by another line.
     #[error("--drive makes edges for a GPIO line: use --source gpio:CHIP/LINE, or leave out --drive")]
     DriveWithoutLine,
-    /// An output line cannot be its own input.
-    #[error("--source and {0} name the same line: use two lines, connected by a wire or by the judge")]
+    /// An output line, of this option, cannot be its own input.
+    #[error("--source and --{0} name the same line: use two lines, connected by a wire or by the judge")]
     SameLine(&'static str),
     /// Only a line that nothing else drives can receive the questions of a judge.
     #[error("a judge asks on a GPIO line: use --source gpio:CHIP/LINE, and leave out --drive")]
@@ -262,8 +262,8 @@ impl PlanError {
         match self {
             Self::Period(_) | Self::Rate { .. } | Self::HpetPeriod(_) | Self::DrivenPeriod(_) => Some("period"),
             Self::JudgePeriod { .. } => Some("period"),
-            Self::DriveWithoutLine | Self::SameLine("--drive") => Some("drive"),
-            Self::SameLine(_) => Some("answer"),
+            Self::DriveWithoutLine => Some("drive"),
+            Self::SameLine(option) => Some(option),
             Self::JudgeWithoutLine => Some("judge"),
             Self::Runtime | Self::NoRest => Some("runtime"),
             Self::SameName(_) | Self::TooManyThreads(_) => Some("threads"),

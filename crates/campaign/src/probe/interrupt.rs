@@ -430,8 +430,7 @@ impl Definition for InterruptProbe {
         if self.drive.is_some() && !matches!(self.source, SourceName::Gpio(_)) {
             return Err(PlanError::DriveWithoutLine);
         }
-        let outputs =
-            [("--drive", self.drive.as_ref()), ("--answer", self.judged.as_ref().map(|judged| &judged.answer))];
+        let outputs = [("drive", self.drive.as_ref()), ("answer", self.judged.as_ref().map(|judged| &judged.answer))];
         if let SourceName::Gpio(input) = &self.source
             && let Some((option, _)) = outputs.iter().find(|(_, output)| *output == Some(input))
         {
@@ -501,7 +500,7 @@ mod tests {
             Err(PlanError::DrivenPeriod(10_000))
         );
         assert_eq!(driven("hpet", 1_000_000).check(), Err(PlanError::DriveWithoutLine));
-        assert_eq!(driven("gpio:gpiochip0/1", 1_000_000).check(), Err(PlanError::SameLine("--drive")));
+        assert_eq!(driven("gpio:gpiochip0/1", 1_000_000).check(), Err(PlanError::SameLine("drive")));
         let judged = |source: &str, judge: &str, period_ns| {
             let judged = Judged { answer: "0/1".parse().unwrap(), judge: Judge::Here(judge.parse().unwrap()) };
             let source = source.parse().unwrap();
@@ -511,7 +510,7 @@ mod tests {
         assert_eq!(judged("gpio:0/2", "/dev/ttyACM0", 1_000_000), Ok(()));
         assert_eq!(judged("gpio:0/2", "board", 1_000_000), Ok(()));
         assert_eq!(judged("hpet", "board", 1_000_000), Err(PlanError::JudgeWithoutLine));
-        assert_eq!(judged("gpio:0/1", "board", 1_000_000), Err(PlanError::SameLine("--answer")));
+        assert_eq!(judged("gpio:0/1", "board", 1_000_000), Err(PlanError::SameLine("answer")));
         let error = |judge, period_ns| judged("gpio:0/2", judge, period_ns).unwrap_err().to_string();
         assert_eq!(
             error("/dev/ttyACM0", 40_000),

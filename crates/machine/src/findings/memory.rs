@@ -90,8 +90,8 @@ fn thp(context: &CheckContext) -> Finding {
             )
             .until_boot();
     }
-    match context.root.try_read(PATH) {
-        Ok(modes) if modes.contains("[always]") => {
+    match (context.root.try_read(PATH), unread) {
+        (Ok(modes), _) if modes.contains("[always]") => {
             warn(ID, "transparent huge pages for every process", evidence(PATH, &modes))
                 .because(
                     "The kernel moves memory to join it into huge pages, and threads that access it meanwhile wait.",
@@ -102,15 +102,17 @@ fn thp(context: &CheckContext) -> Finding {
                 )
                 .until_boot()
         }
-        // A fault that is known counts, also if another size cannot be read.
-        Ok(_) if unread.is_some() => unread.unwrap_or_else(|| unknown(ID, "huge pages not readable", PATH)),
-        Ok(modes) if modes.contains("[madvise]") => ok(ID, "huge pages only on request", evidence(PATH, &modes)),
-        Ok(modes) if modes.contains("[never]") => ok(ID, "no transparent huge pages", evidence(PATH, &modes)),
-        Ok(modes) => unknown(ID, "unknown mode of huge pages", evidence(PATH, &modes)),
-        Err(Unreadable::Absent) if context.root.exists("sys/kernel") => {
+        // A fault that is known counts, also if the mode of another size cannot be read.
+        (Ok(_), Some(unread)) => unread,
+        (Ok(modes), None) if modes.contains("[madvise]") => {
+            ok(ID, "huge pages only on request", evidence(PATH, &modes))
+        }
+        (Ok(modes), None) if modes.contains("[never]") => ok(ID, "no transparent huge pages", evidence(PATH, &modes)),
+        (Ok(modes), None) => unknown(ID, "unknown mode of huge pages", evidence(PATH, &modes)),
+        (Err(Unreadable::Absent), _) if context.root.exists("sys/kernel") => {
             not_applicable(ID, "this kernel has no transparent huge pages", without(PATH, Unreadable::Absent))
         }
-        Err(why) => unknown(ID, "huge pages not readable", without(PATH, why)),
+        (Err(why), _) => unknown(ID, "huge pages not readable", without(PATH, why)),
     }
 }
 

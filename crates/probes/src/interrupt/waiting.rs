@@ -27,9 +27,8 @@ pub struct Waiting<S: Source> {
     pub driver: Option<Arc<Switch>>,
     /// The switch of the outside judge; `None` without one.
     pub judge: Option<Arc<judge::Switch>>,
-    pub has_started: bool,
-    /// When the source had started, ns on CLOCK_MONOTONIC.
-    pub began_ns: i64,
+    /// When the source had started, ns on CLOCK_MONOTONIC; `None` if it has not, or could not.
+    pub began_ns: Option<i64>,
 }
 
 /// The longest time from an interrupt before the start to its event after it, ns.
@@ -47,12 +46,11 @@ impl<S: Source> Work for Waiting<S> {
             allow_interruption_here()?;
         }
         let started = self.source.start();
-        self.began_ns = Clock::Monotonic.now_ns();
+        self.began_ns = started.is_ok().then(|| Clock::Monotonic.now_ns());
         if let Some(driver) = &self.driver {
             driver.begin();
         }
-        self.has_started = started.is_ok();
-        if let Some(judge) = self.judge.as_ref().filter(|_| self.has_started) {
+        if let Some(judge) = self.judge.as_ref().filter(|_| started.is_ok()) {
             judge.begin();
         }
         started.inspect_err(|error| self.shared.fail(error))
@@ -86,7 +84,7 @@ impl<S: Source> Drop for Waiting<S> {
         if let Some(driver) = &self.driver {
             driver.end();
         }
-        if self.has_started
+        if self.began_ns.is_some()
             && let Some(interrupts) = self.source.finish()
         {
             add(&self.shared.after_end, interrupts);
@@ -101,7 +99,7 @@ impl<S: Source> Waiting<S> {
         if let Found::Interrupt(Interrupted { zero_ns, kernel_ns, woke_ns, uncertainty_ns, .. }) = found {
             check_clock(zero_ns.saturating_sub(uncertainty_ns.unwrap_or(0)), woke_ns)?;
             check_clock(kernel_ns.unwrap_or(woke_ns), woke_ns)?;
-            if zero_ns < self.began_ns.saturating_sub(OLD_NS) {
+            if self.began_ns.is_some_and(|began_ns| zero_ns < began_ns.saturating_sub(OLD_NS)) {
                 return Err(OTHER_CLOCK.into());
             }
         }
@@ -191,15 +189,7 @@ mod tests {
     ) -> (End, Arc<Shared>) {
         let shared = Arc::<Shared>::default();
         let (missing, _times) = missing_times(1_000_000);
-        let work = Waiting {
-            source,
-            shared: Arc::clone(&shared),
-            missing,
-            driver: None,
-            judge: None,
-            has_started: false,
-            began_ns: 0,
-        };
+        let work = Waiting { source, shared: Arc::clone(&shared), missing, driver: None, judge: None, began_ns: None };
         let settings = Settings {
             role: "interrupt".to_owned(),
             has_own_role: true,
