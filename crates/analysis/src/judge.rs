@@ -393,7 +393,7 @@ fn stamp_error_ns(series: &Series) -> i64 {
     error_ns.map_or(0, |error_ns| i64::try_from(error_ns).unwrap_or(i64::MAX))
 }
 
-/// The wake-ups that can have been later than the limit if the stamps have their largest error. Those that were later with any
+/// The wake-ups that were later than the limit if the stamps have their largest error. Those that were later by more than that
 /// error are certain.
 fn late_within_error(series: &Series, profile: &Profile) -> Events {
     let late = |limit_ns: i64| stalls::late(series, profile.period_ns, limit_ns);

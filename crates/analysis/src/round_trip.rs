@@ -97,7 +97,7 @@ fn exposure(series: &Series, missing: Missing, losses: &Losses, profile: &Profil
     let late = stalls::late(series, profile.period_ns, profile.limit_ns);
     let late = late.with(stalls::of_losses(missing, losses, series.period_ns, profile.period_ns));
     let late = late.with(stalls::possibly_late(series, profile.period_ns, profile.limit_ns));
-    // Those that the kernel refused are missing and not sent.
+    // A datagram that the kernel refused counts among the missing ones and among the slots that were not sent.
     let refused = series.kind.round_trip().map_or(0, |trip| trip.send_failed);
     let overrun = series.missed.saturating_sub(refused);
     let deadlines = series.samples.saturating_add(missing.total).saturating_add(overrun);

@@ -38,8 +38,8 @@ pub(crate) struct Grid {
     /// The spread of the earliest frames around the lines through their neighbours, which is large if the clocks wandered
     /// between them, ns.
     pub(crate) between_ns: f64,
-    /// How far the slots are from the earliest frames over several stretches, ns: a clock wandered, or the phase changed, in a way
-    /// that the slots do not follow. 0 if only single stretches are apart.
+    /// The distance of the slots from the earliest frames over several stretches, ns. It is large if a clock wandered, or the phase
+    /// changed, and the slots do not follow. 0 if only single stretches are apart.
     pub(crate) unfollowed_ns: f64,
     /// The usual time between frames over short times, if it is longer than the period because frames come in batches, ns.
     pub(crate) batches_ns: Option<f64>,
@@ -183,7 +183,7 @@ fn spread_alone_ns(off_slots: &[(i64, f64)]) -> f64 {
     origin_and_scatter(&mut alone).1
 }
 
-/// How far the earliest frames of a run move from the slots over several of them, ns; 0 if they only scatter.
+/// The distance by which the earliest frames of a run move from the slots, ns; 0 if they only scatter.
 fn unfollowed_ns(off_slots: &[(i64, f64)]) -> f64 {
     /// So many are together at another level.
     const TOGETHER: usize = 3;

@@ -155,9 +155,9 @@ pub(crate) fn follow(kept: &[(i64, i64)], interval_ns: f64, group: usize, step_n
     let all = knots(kept, interval_ns)?;
     let ends = (kept.first()?.1, kept.last()?.1);
     let group_ns = interval_ns * group as f64;
-    let follow = |before: &Wander| follow_on(&all, before, ends, interval_ns, group_ns, step_ns);
+    let followed_from = |before: &Wander| follow_on(&all, before, ends, interval_ns, group_ns, step_ns);
     // Near the ends, where the rate around is not known, the second time finds more knots of the runs.
-    follow(&follow(&Wander::default())?.wander)
+    followed_from(&followed_from(&Wander::default())?.wander)
 }
 
 /// Follows these knots again, if a wander was found before. The stream is between these ends.
@@ -242,7 +242,7 @@ fn knots(kept: &[(i64, i64)], interval_ns: f64) -> Option<Vec<OffLine>> {
 /// The knots of runs, without the steps between these.
 struct InOnePhase {
     knots: Vec<Knot>,
-    /// Those of the longest run.
+    /// The knots of the longest run.
     longest: Vec<OffLine>,
     /// When another run continued, ns.
     changes_ns: Vec<f64>,
@@ -369,8 +369,8 @@ struct Sudden {
     off_ns: f64,
 }
 
-/// The change of the rate between this knot and the next one, if lines before and after it are nearer to the knots than one cubic
-/// through all: that is near to those of a rate that changes smoothly.
+/// The change of the rate between this knot and the next one, if a line before and one after it are nearer to the knots than one
+/// cubic through all. A rate that changes smoothly is nearer to the cubic.
 fn sudden(knots: &[Knot], middle: usize) -> Option<Sudden> {
     let (before, after) = (last(&knots[..=middle]), first(&knots[middle + 1..]));
     let (line_before, line_after) = (Line::through(before), Line::through(after));

@@ -82,7 +82,7 @@ impl Shape {
         )
     }
 
-    /// How far the clocks are apart, ns, after each tenth of a second until `end_s`, and a little later.
+    /// The difference of the clocks, ns, after each tenth of a second until a little after `end_s`.
     fn apart_ns(self, end_s: u64) -> Vec<f64> {
         let (mut apart_ns, mut rate) = (0.0, 0.0);
         let ns = |n: u64| {

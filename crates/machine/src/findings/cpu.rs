@@ -93,7 +93,7 @@ fn governor(context: &CheckContext) -> Finding {
     if let Some(finding) = context.unread_isolation(ID) {
         return finding;
     }
-    // What is known of one CPU counts, also if another one cannot be read.
+    // A fault of one CPU counts, also if the file of another one cannot be read.
     if let Some(finding) = slow_governor(context, ID).or_else(|| scaling_governor(context, ID)) {
         return finding;
     }

@@ -59,7 +59,7 @@ pub(super) struct Assignment {
 impl Assignment {
     /// The assignment of this variable in a line.
     pub(super) fn of(path: &str, line: &str, name: &str) -> Option<Self> {
-        // Part of a condition, of which it is not known whether it is true.
+        // An indented line is a part of a condition, which can be false.
         let is_indented = line.starts_with([' ', '\t']);
         let line = line.trim();
         let plain = line.strip_prefix("export ").map_or(line, str::trim_start).strip_prefix(name)?;
